@@ -1,0 +1,36 @@
+"""Brain-inspired self-supervised learning: PhiNet, X-PhiNet, their baselines and their ablations.
+
+    import phinets
+
+    learner = phinets.learner("x-phinet/cosine", backbone="resnet18-cifar")
+    losses = learner.loss(phinets.Views(x1, x2, x0))
+
+Nothing heavy is imported before it is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phinets.methods import Learner as Learner
+    from phinets.methods import Losses as Losses
+    from phinets.methods import learner as learner
+    from phinets.views import Views as Views
+    from phinets.views import make_views as make_views
+
+__version__ = "0.1.0"
+__all__ = ["Learner", "Losses", "Views", "learner", "make_views"]
+
+_HOMES = {
+    "Learner": "phinets.methods",
+    "Losses": "phinets.methods",
+    "learner": "phinets.methods",
+    "Views": "phinets.views",
+    "make_views": "phinets.views",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'phinets' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,113 @@
+"""Encoders by name: image → feature."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+
+import torch
+import torchvision
+from torch import nn
+
+from phinets.backbones.resnet import resnet18_cifar, resnet_tiny
+from phinets.config.errors import UserError, look_up
+
+__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width"]
+
+
+def _torchvision_resnet(name: str) -> nn.Module:
+    """torchvision's ResNet of that name without its classifier; 7×7 stem and max-pool for ImageNet-size images."""
+    model = torchvision.models.get_model(name, weights=None)
+    model.num_features = model.fc.in_features
+    model.fc = nn.Identity()
+    assert isinstance(model, nn.Module)
+    return model
+
+
+IMAGENET_STEM = tuple(n for n in torchvision.models.resnet.__all__ if n.islower())
+
+BACKBONES: Mapping[str, Callable[[], nn.Module]] = {
+    "resnet18-cifar": resnet18_cifar,
+    "resnet-tiny": resnet_tiny,
+    **{name: partial(_torchvision_resnet, name) for name in IMAGENET_STEM},
+}
+
+
+def backbone(name: str, image_size: int | None = None) -> nn.Module:
+    """A fresh encoder: a name of the table, `timm:NAME`, or the dotted path of a callable that returns an nn.Module.
+
+    Given the side of the images, it warns where they are too small for the stem.
+    """
+    if name.startswith("timm:"):
+        return _timm(name.removeprefix("timm:"))
+    if name not in BACKBONES and ("." in name or ":" in name):
+        return _dotted(name)
+    build = look_up("backbone", name, BACKBONES)
+    if name in IMAGENET_STEM and image_size is not None and image_size <= 64:
+        places = max(1, image_size // 4)
+        warnings.warn(
+            f"'{name}' has the ImageNet stem (7×7, stride 2, max-pool): it makes {places} × {places} places of a "
+            f"{image_size}-pixel image before its first block. Use resnet18-cifar, or resnet-tiny on a CPU.",
+            stacklevel=2,
+        )
+    return build()
+
+
+def describe_backbone(name: str) -> str:
+    """A named encoder in one line."""
+    build = look_up("backbone", name, BACKBONES)
+    if name in IMAGENET_STEM:
+        return "torchvision's, without its classifier; ImageNet stem, for images of 128 pixels and more"
+    return (build.__doc__ or "").splitlines()[0].rstrip(".")
+
+
+def feature_width(module: nn.Module, image_size: int | None = None) -> int:
+    """How many features an encoder gives: what it says itself, or what it gives for a blank image."""
+    said = getattr(module, "num_features", None)
+    if isinstance(said, int):
+        return said
+    side = image_size or 32
+    was_training = module.training
+    try:
+        with torch.no_grad():
+            features = module.eval()(torch.zeros(2, 3, side, side))
+    except Exception as error:
+        raise UserError(
+            f"the encoder failed on a batch of {side} × {side} images: {error}. It must take (n, 3, s, s); say the "
+            "side with image_size=…, or give it an attribute num_features."
+        ) from error
+    finally:
+        module.train(was_training)
+    if not isinstance(features, torch.Tensor) or features.ndim != 2:
+        shape = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
+        raise UserError(
+            f"an encoder must give one feature vector per image, (n, d), but this one gave {shape}. "
+            "Add a global pooling and a flatten at its end."
+        )
+    return int(features.shape[1])
+
+
+def _timm(name: str) -> nn.Module:
+    try:
+        timm = import_module("timm")
+    except ImportError:
+        raise UserError(f"'timm:{name}' needs timm, which is not installed: pip install 'phinets[timm]'.") from None
+    if name not in timm.list_models():
+        look_up("timm model", name, dict.fromkeys(timm.list_models(f"*{name[:4]}*") or ["resnet18"]))
+    model: nn.Module = timm.create_model(name, pretrained=False, num_classes=0)
+    return model
+
+
+def _dotted(path: str) -> nn.Module:
+    module_name, _, attribute = path.replace(":", ".").rpartition(".")
+    try:
+        build = getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"the backbone '{path}' was taken for a dotted path, but can't be imported: {error}. "
+            "It must be package.module.callable, importable from here; `phinets list backbones` shows the names."
+        ) from error
+    model = build() if callable(build) and not isinstance(build, nn.Module) else build
+    if not isinstance(model, nn.Module):
+        raise UserError(f"'{path}' gave a {type(model).__name__}; a backbone must be an nn.Module.")
+    return model

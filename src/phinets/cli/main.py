@@ -1,0 +1,83 @@
+"""The door: which command, and how its result, its errors and its warnings are said."""
+
+import json
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TextIO
+
+from phinets import __version__
+from phinets.config.errors import UserError, unknown
+
+COMMANDS: Mapping[str, str] = {
+    "train": "pretrain an encoder; with no further word, the main job",
+    "list": "what there is: methods, backbones, data, views, recipes",
+    "draw": "redraw a picture of the documentation",
+}
+
+HELP = """\
+phinets: brain-inspired self-supervised learning (PhiNet, X-PhiNet and their baselines)
+
+  phinets COMMAND [options]
+
+{commands}
+
+Every command has --help with an example, and --json, which prints one JSON document.
+
+Example:
+  phinets train --recipe smoke      # half a minute: X-PhiNet on embedded images
+"""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command that the words name; leave with 0, or with 2 for a mistake that the person can mend."""
+    words = sys.argv[1:] if words is None else list(words)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(HELP.format(commands="\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())))
+    elif words[0] == "--version":
+        print(f"phinets {__version__}")
+    else:
+        sys.exit(_command(words[0], list(words[1:])))
+
+
+def _command(name: str, words: list[str]) -> int:
+    """One command, from its words to its exit code."""
+    as_json = "--json" in words
+    warnings.showwarning = _say_warning
+    try:
+        if name not in COMMANDS:
+            raise UserError(unknown("command", name, list(COMMANDS)))
+        outcome = import_module(f"phinets.cli.{name}").command(words)
+    except UserError as error:
+        _say_error(str(error), as_json)
+        return 2
+    except KeyboardInterrupt:
+        _say_error("stopped.", as_json)
+        return 130
+    if as_json:
+        print(json.dumps(outcome.document, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        outcome.show(Console())
+    return 0
+
+
+def _say_error(text: str, as_json: bool) -> None:
+    print(f"phinets: {text}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"error": text}, ensure_ascii=False))
+
+
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as one sentence, without the line of code that it came from."""
+    if issubclass(category, UserWarning):
+        print(f"phinets: note: {message}", file=sys.stderr)

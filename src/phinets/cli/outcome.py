@@ -1,0 +1,17 @@
+"""What a command gives back: one document for machines, and how to show it to people."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a command."""
+
+    document: Any
+    """What --json prints."""
+    show: Callable[[Console], None]
+    """Prints the same for a person."""

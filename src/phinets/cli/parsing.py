@@ -1,0 +1,39 @@
+"""From words to options."""
+
+import io
+import sys
+from contextlib import redirect_stderr
+from typing import TypeVar
+
+import tyro
+
+from phinets.config.errors import UserError
+
+T = TypeVar("T")
+
+
+def parse_words(options: type[T], command: str, words: list[str], default: T | None = None) -> T:
+    """The options of a command, on top of a default; nested sections give their options without a prefix.
+
+    The parser shows a value that a dataclass refuses in a box of its own; our errors come out of it unchanged.
+    """
+    shown = io.StringIO()
+    known = {} if default is None else {"default": default}
+    try:
+        with redirect_stderr(shown):
+            return tyro.cli(
+                options, prog=f"phinets {command}", args=words, config=(tyro.conf.OmitArgPrefixes,), **known
+            )
+    except SystemExit as left:
+        ours = _behind(left)
+        if ours is not None:
+            raise ours from None
+        sys.stderr.write(shown.getvalue())
+        raise
+
+
+def _behind(error: BaseException | None) -> UserError | None:
+    """The error of ours that led to this one, if there is one."""
+    while error is not None and not isinstance(error, UserError):
+        error = error.__cause__ or error.__context__
+    return error

@@ -1,0 +1,119 @@
+"""`phinets train`."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from phinets.cli.outcome import Outcome
+from phinets.cli.parsing import parse_words
+from phinets.config.errors import UserError
+from phinets.config.plain import to_plain
+from phinets.config.record import RunRecord
+from phinets.config.run import RunConfig
+from phinets.experiments.recipes import recipe
+from phinets.reports.live import LiveBar, result_table
+
+if TYPE_CHECKING:
+    from phinets.engine.loop import Pace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Pretrain an encoder and judge it. With no further word: X-PhiNet on embedded images, a few minutes on a CPU.
+
+    Example: phinets train --method phinet --epochs 8 --weight-decay 2e-5 --out runs/first
+    """
+
+    recipe: str = "default"
+    """The run to start from; `phinets list recipes` shows all. Every other option changes it."""
+    config: Path | None = None
+    """A config.yaml to start from instead, e.g. of an older run, to repeat it."""
+    out: Path | None = None
+    """The run folder; unset: a new one under runs/."""
+    overwrite: bool = False
+    """Replace the run that is in the folder."""
+    json: bool = False
+    """Print the summary as one JSON document; progress goes to standard error."""
+    run: RunConfig = field(default_factory=RunConfig)
+
+
+def command(words: list[str]) -> Outcome:
+    """Parse, run, and give the summary."""
+    options = parse(words)
+    from phinets.experiments.run import run  # torch comes in here, after --help and bad words
+
+    with Terminal(Console(stderr=True)) as terminal:
+        record = run(options.run, options.out, overwrite=options.overwrite, watcher=terminal)
+    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
+
+
+def parse(words: list[str]) -> Train:
+    """The options that the words give, on top of the recipe or config file that they name."""
+    return parse_words(Train, "train", words, default=Train(run=_start(words)))
+
+
+def _start(words: list[str]) -> RunConfig:
+    """The run that all other options change."""
+    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
+    look_ahead.add_argument("--recipe")
+    look_ahead.add_argument("--config", type=Path)
+    named, _ = look_ahead.parse_known_args(words)
+    if named.config is None:
+        return recipe(named.recipe or "default")
+    if named.recipe is not None:
+        raise UserError("--recipe and --config both say where to start. Use one of them.")
+    from phinets.experiments.folder import read_config
+
+    return read_config(named.config)
+
+
+class Terminal:
+    """An onlooker that shows the run on a console."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar: LiveBar | None = None
+
+    def began(self, folder: Path, config: RunConfig, steps: int) -> None:
+        """Say what is about to happen, and where."""
+        self.console.print(
+            f"{config.method} · {config.backbone} · {config.data} · {config.epochs} epochs of batch {config.batch} "
+            f"({steps} steps) → {folder}",
+            highlight=False,
+        )
+        self.bar = LiveBar(self.console, steps)
+
+    def stepped(self, row: Mapping[str, Any], pace: "Pace") -> None:
+        """Move the bar."""
+        assert self.bar is not None
+        self.bar.stepped(row, pace.images_per_second, pace.data_wait)
+
+    def looked(self, row: Mapping[str, Any]) -> None:
+        """Show the look."""
+        assert self.bar is not None
+        self.bar.looked(row)
+
+    def told(self, text: str) -> None:
+        """Say it above the bar."""
+        self.console.print(text, style="bold red")
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _show(console: Console, record: RunRecord) -> None:
+    console.print(result_table(record.summary))
+    summary = record.summary
+    console.print(
+        f"{summary.seconds:.0f} s in all, {summary.images_per_second:.0f} images/s while training, "
+        f"{100 * summary.data_wait:.1f} % of it waiting for data → {record.folder}",
+        highlight=False,
+    )

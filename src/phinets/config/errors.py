@@ -1,0 +1,29 @@
+"""What a person got wrong, and the one look-up that every table of names uses."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class UserError(ValueError):
+    """A mistake that the person at the keyboard can mend: the message says what is wrong and what to do."""
+
+
+def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
+    """The entry called `name`, or an error that offers the nearest known one.
+
+    `kind` is the word for it in the message: "method", "backbone", "recipe".
+    """
+    try:
+        return table[name]
+    except KeyError:
+        raise UserError(unknown(kind, name, list(table))) from None
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """The sentence for a name that no table holds."""
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f" Did you mean '{close[0]}'?" if close else ""
+    return f"there is no {kind} called '{name}'.{hint} Known: {', '.join(sorted(known))}."

@@ -1,0 +1,76 @@
+"""Between frozen dataclasses and plain dicts: what a config file holds, read back to an equal value."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from phinets.config.errors import UserError, unknown
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """A dataclass as nested dicts, lists and scalars, in the order of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def from_plain(cls: type[T], data: Any, where: str = "") -> T:
+    """The dataclass that `data` describes; what is not said keeps its default, what is not known is refused."""
+    place = f"in '{where}'" if where else "at the top"
+    if not isinstance(data, Mapping):
+        raise UserError(f"{place} of the config there should be keys and values, not {data!r}.")
+    hints = get_type_hints(cls)
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]  # T is a dataclass, which the stubs can't say
+    for key in data:
+        if key not in known:
+            raise UserError(unknown(f"key {place} of the config", str(key), known))
+    values = {key: _value(hints[key], item, f"{where}.{key}".lstrip(".")) for key, item in data.items()}
+    return cls(**values)
+
+
+def _value(hint: Any, item: Any, where: str) -> Any:
+    origin = get_origin(hint)
+    if is_dataclass(hint):
+        return from_plain(hint, item, where)  # type: ignore[arg-type]
+    if origin in (Union, types.UnionType):
+        inner = [a for a in get_args(hint) if a is not type(None)]
+        return None if item is None else _value(inner[0], item, where)
+    if origin is Literal:
+        if item not in get_args(hint):
+            raise UserError(f"'{where}' is {item!r} in the config. It must be one of {_known(get_args(hint))}.")
+        return item
+    if origin is tuple:
+        return _tuple(get_args(hint), item, where)
+    return _scalar(hint, item, where)
+
+
+def _tuple(args: tuple[Any, ...], item: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(item, list | tuple):
+        raise UserError(f"'{where}' is {item!r} in the config. It must be a list, e.g. [2048, 2048].")
+    hints = [args[0]] * len(item) if args[-1] is Ellipsis else list(args)
+    if len(hints) != len(item):
+        raise UserError(f"'{where}' is {item!r} in the config. It must be a list of {len(hints)}.")
+    return tuple(_value(h, i, f"{where}[{n}]") for n, (h, i) in enumerate(zip(hints, item, strict=True)))
+
+
+def _scalar(hint: type, item: Any, where: str) -> Any:
+    if hint is float and not isinstance(item, bool):
+        try:  # YAML reads 1e-4 as text
+            return float(item)
+        except (TypeError, ValueError):
+            pass
+    if hint is int and isinstance(item, float) and item.is_integer():
+        return int(item)
+    if isinstance(item, hint) and not (hint is int and isinstance(item, bool)):
+        return item
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    raise UserError(f"'{where}' is {item!r} in the config. It must be {names.get(hint, hint.__name__)}.")
+
+
+def _known(options: tuple[Any, ...]) -> str:
+    return ", ".join(str(o) for o in options)

@@ -1,0 +1,162 @@
+"""One run as one value: everything that decides what a training gives, and nothing else."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from phinets.config.errors import UserError, look_up
+from phinets.config.methods import LearnerOptions, method
+from phinets.config.views import PLANS, ViewPlan
+
+
+def _at_least(least: float, **values: float) -> None:
+    for name, value in values.items():
+        if not value >= least:
+            raise UserError(f"{name} is {value}, but must be at least {least:g}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """How much of the data, and at which size."""
+
+    train_images: int | None = None
+    """How many training images; unset: all there are (shapes: 50,000)."""
+    test_images: int | None = None
+    """How many test images; unset: all there are (shapes: 10,000)."""
+    image_size: int = 32
+    """Side of the images that the encoder sees, in pixels."""
+    world: int = 0
+    """Which world `shapes` draws; apart from the run's seed, so that all seeds of a run see the same data."""
+
+    def __post_init__(self) -> None:
+        for name in ("train_images", "test_images"):
+            value = getattr(self, name)
+            if value is not None:
+                _at_least(1, **{name: value})
+        _at_least(8, image_size=self.image_size)
+        _at_least(0, world=self.world)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimisation:
+    """How weights follow gradients."""
+
+    optimiser: Literal["sgd", "adamw", "lars"] = "sgd"
+    """The rule: SGD with momentum, AdamW, or LARS for very large batches."""
+    lr: float = 0.03
+    """Learning rate per 256 images of the batch: the peak is lr · batch / 256."""
+    momentum: float = 0.9
+    """Momentum of SGD and LARS; the first β of AdamW."""
+    weight_decay: float = 5e-4
+    """Weight decay, on all parameters."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """After the warm-up: half a cosine down to 0, step by step, or no change."""
+    warmup_epochs: float = 10.0
+    """Epochs of linear rise from 0."""
+    constant_h: bool = True
+    """Whether the predictor h keeps the peak rate while all else follows the schedule (SimSiam's rule)."""
+
+    def __post_init__(self) -> None:
+        _at_least(0, weight_decay=self.weight_decay, momentum=self.momentum, warmup_epochs=self.warmup_epochs)
+        if not self.lr > 0:
+            raise UserError(f"lr is {self.lr}, but a learning rate must be above 0. The paper uses 0.03.")
+        if self.momentum >= 1:
+            raise UserError(f"momentum is {self.momentum}, but must be below 1. The paper uses 0.9.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """How the encoder is judged, while it learns and at the end."""
+
+    look_every: int = 500
+    """Steps between two looks at collapse and kNN; 0 looks only at the end."""
+    live_bank: int = 5000
+    """Training images in the bank of the live kNN."""
+    live_queries: int = 1000
+    """Test images that the live kNN asks about."""
+    final_bank: int | None = None
+    """Training images for the final kNN and linear probe; unset: all."""
+    knn_k: int = 200
+    """Neighbours that vote."""
+    knn_temperature: float = 0.1
+    """Votes weigh exp(cosine / temperature)."""
+
+    def __post_init__(self) -> None:
+        _at_least(0, look_every=self.look_every)
+        _at_least(1, live_queries=self.live_queries, knn_k=self.knn_k)
+        if not self.knn_temperature > 0:
+            raise UserError(f"knn_temperature is {self.knn_temperature}, but must be above 0. The paper uses 0.1.")
+        for name, bank in (("live_bank", self.live_bank), ("final_bank", self.final_bank)):
+            if bank is not None and bank < self.knn_k:
+                raise UserError(f"{name} holds {bank} images, but knn_k asks for {self.knn_k} neighbours among them.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """Where and how the arithmetic is done."""
+
+    device: str = "auto"
+    """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere."""
+    channels_last: bool = True
+    """Keep images channels-last in memory, which convolutions like."""
+    compile: bool = False
+    """Compile the encoder with torch.compile."""
+    threads: int | None = None
+    """CPU threads; unset: as many as torch chooses."""
+    log: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Further places for the metrics, beside metrics.jsonl."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """A whole pretraining run."""
+
+    method: str = "x-phinet"
+    """Which learner; `phinets list methods` shows all."""
+    backbone: str = "resnet18-cifar"
+    """Which encoder; `phinets list backbones` shows all."""
+    data: str = "shapes"
+    """What to learn from; `phinets list data` shows all."""
+    views: str = "simsiam-cifar"
+    """Which augmentations; a plan's name."""
+    epochs: int = 800
+    """Passes over the training images."""
+    batch: int = 512
+    """Images per step."""
+    seed: int = 0
+    """The one seed: weights, order and views are drawn from it, each from its own stream."""
+    source: DataOptions = field(default_factory=DataOptions)
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
+    optimisation: Optimisation = field(default_factory=Optimisation)
+    judging: Judging = field(default_factory=Judging)
+    compute: Compute = field(default_factory=Compute)
+
+    def __post_init__(self) -> None:
+        method(self.method)
+        plan = self.plan
+        if plan.first is None and plan.second is None:
+            raise UserError(
+                f"the view plan '{self.views}' augments neither view: both would be the same image and there would be "
+                "nothing to predict. Use --views simsiam-cifar, or another plan that augments."
+            )
+        _at_least(1, epochs=self.epochs, batch=self.batch)
+        if self.batch < 2:
+            raise UserError("batch is 1, but batch norm needs at least two images. Use --batch 2 or more.")
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
+        if self.optimisation.warmup_epochs > self.epochs:
+            raise UserError(
+                f"the warm-up of {self.optimisation.warmup_epochs:g} epochs is longer than the run of {self.epochs}. "
+                f"Use --warmup-epochs {self.epochs / 10:g}, or more --epochs."
+            )
+
+    @property
+    def plan(self) -> ViewPlan:
+        """The view plan that `views` names."""
+        return look_up("view plan", self.views, PLANS)
+
+    @property
+    def peak_lr(self) -> float:
+        """The learning rate at the end of the warm-up: lr · batch / 256."""
+        return self.optimisation.lr * self.batch / 256

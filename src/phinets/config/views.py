@@ -1,0 +1,144 @@
+"""What is done to an image before the encoder sees it: one `Augmentation` per view, one `ViewPlan` per recipe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from phinets.config.errors import UserError
+
+Interpolation = Literal["bilinear", "bicubic"]
+Range = tuple[float, float]
+Channels = tuple[float, float, float]
+
+IMAGENET_MEAN: Channels = (0.485, 0.456, 0.406)
+IMAGENET_STD: Channels = (0.229, 0.224, 0.225)
+CIFAR_MEAN: Channels = (0.4914, 0.4822, 0.4465)
+CIFAR_STD: Channels = (0.2470, 0.2435, 0.2615)
+
+
+def _require_chance(field: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise UserError(f"{field} is {value}, but a chance lies in [0, 1]. Use 0 for never and 1 for every image.")
+
+
+def _require_range(field: str, bounds: Range) -> None:
+    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+        raise UserError(f"{field} is {bounds}, but a range is (low, high) with 0 < low ≤ high. Swap or raise them.")
+
+
+def _require_crop(scale: Range, interpolation: str) -> None:
+    if scale[1] > 1:
+        raise UserError(f"crop_scale is {scale}, but a crop is at most the whole image. Let it end at 1 or below.")
+    if interpolation not in ("bilinear", "bicubic"):
+        raise UserError(f"interpolation is '{interpolation}', but crops know 'bilinear' and 'bicubic'. Choose one.")
+
+
+def _require_jitter(jitter: tuple[float, ...]) -> None:
+    if len(jitter) != 4 or min(jitter) < 0:
+        raise UserError(
+            f"jitter is {jitter}, but it holds four strengths of 0 or more: brightness, contrast, saturation, hue. "
+            "Use 0 for one that should not change."
+        )
+    if jitter[3] > 0.5:
+        raise UserError(f"the hue strength is {jitter[3]}, but half a turn (0.5) reaches every hue. Use 0.5 or less.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Augmentation:
+    """One random view: crop → flip → colour jitter → grey → blur → solarise, each with its own chance.
+
+    The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarising.
+    """
+
+    crop_scale: Range = (0.2, 1.0)
+    """Smallest and largest part of the image's area that a crop keeps."""
+    crop_ratio: Range = (3 / 4, 4 / 3)
+    """Smallest and largest width ÷ height of a crop; drawn uniformly in its logarithm."""
+    interpolation: Interpolation = "bilinear"
+    """How a crop is brought to the output size; always antialiased."""
+    flip: float = 0.5
+    """Chance of a mirror image, left to right."""
+    jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
+    """Strength of brightness, contrast, saturation (factors in 1 ± v) and hue (± v turns of the colour circle)."""
+    jitter_p: float = 0.8
+    """Chance that the four colour changes happen, in an order drawn for each image."""
+    grey_p: float = 0.2
+    """Chance that the image loses its colour."""
+    blur_p: float = 0.0
+    """Chance of a Gaussian blur, whose kernel spans about a tenth of the image."""
+    blur_sigma: Range = (0.1, 2.0)
+    """Smallest and largest standard deviation of the blur, in pixels of the output."""
+    solarise_p: float = 0.0
+    """Chance that every value from one half up is inverted."""
+
+    def describe(self) -> str:
+        """The view in a few words: what is always there, and what has a chance."""
+        chances = {"jitter": self.jitter_p, "grey": self.grey_p, "blur": self.blur_p, "solarise": self.solarise_p}
+        rest = [f"{name} {p:g}" for name, p in {"flip": self.flip, **chances}.items() if p > 0]
+        return ", ".join([f"crop {self.crop_scale[0]:g}–{self.crop_scale[1]:g} {self.interpolation}", *rest])
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn."""
+        for field in ("flip", "jitter_p", "grey_p", "blur_p", "solarise_p"):
+            _require_chance(field, getattr(self, field))
+        for field in ("crop_scale", "crop_ratio", "blur_sigma"):
+            _require_range(field, getattr(self, field))
+        _require_crop(self.crop_scale, self.interpolation)
+        _require_jitter(self.jitter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPlan:
+    """How a batch becomes two views and an anchor: x₁, x₂ and x₀ of the paper."""
+
+    first: Augmentation | None = Augmentation()
+    """How x₁ is drawn; nothing at all leaves the image as it is."""
+    second: Augmentation | None = Augmentation()
+    """How x₂ is drawn; nothing at all leaves the image as it is."""
+    anchor: Literal["plain", "resize-crop"] = "resize-crop"
+    """How the original x₀ is prepared. `resize-crop`, as in the authors' code: short side to 8/7 of the size (36 for
+    32, 256 for 224; bicubic), then the centre. `plain`: the image itself, resized only if it has another size."""
+    mean: Channels = IMAGENET_MEAN
+    """Subtracted from each channel."""
+    std: Channels = IMAGENET_STD
+    """Divides each channel."""
+
+    def describe(self) -> str:
+        """The plan in one line."""
+        views = [v.describe() if v else "the image itself" for v in (self.first, self.second)]
+        said = f"both views: {views[0]}" if views[0] == views[1] else f"first: {views[0]}; second: {views[1]}"
+        return f"{said}; anchor: {self.anchor}"
+
+    def __post_init__(self) -> None:
+        """Refuse a normalisation that cannot be computed and an anchor nobody knows."""
+        if self.anchor not in ("plain", "resize-crop"):
+            raise UserError(f"anchor is '{self.anchor}', but an original is 'plain' or 'resize-crop'. Choose one.")
+        if len(self.mean) != 3 or len(self.std) != 3 or min(self.std) <= 0:
+            raise UserError(
+                f"mean {self.mean} and std {self.std} do not normalise an RGB image. "
+                "Give three numbers each, in units of 0–1, with every std above 0."
+            )
+
+
+_SIMSIAM = Augmentation()
+_SIMSIAM_LARGE = replace(_SIMSIAM, blur_p=0.5)
+_BYOL = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter=(0.4, 0.4, 0.2, 0.1))
+_PROBE = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, grey_p=0.0)
+
+PLANS: Mapping[str, ViewPlan] = {
+    # Chen & He 2021, appendix D; the PhiNet paper's CIFAR views
+    "simsiam-cifar": ViewPlan(first=_SIMSIAM, second=_SIMSIAM),
+    # facebookresearch/simsiam, main_simsiam.py
+    "simsiam-imagenet": ViewPlan(first=_SIMSIAM_LARGE, second=_SIMSIAM_LARGE),
+    # Grill et al. 2020, appendix B, table 6
+    "byol-asymmetric": ViewPlan(first=replace(_BYOL, blur_p=1.0), second=replace(_BYOL, blur_p=0.1, solarise_p=0.2)),
+    # divyam3897/UCL, augmentations/simsiam_aug.py: SimSiam's views, CIFAR's statistics
+    "ucl": ViewPlan(first=_SIMSIAM, second=_SIMSIAM, mean=CIFAR_MEAN, std=CIFAR_STD),
+    # divyam3897/UCL, datasets/seq_cifar10.py: how LUMP augments again what its buffer holds
+    "ucl-replay": ViewPlan(first=_PROBE, second=_PROBE, mean=CIFAR_MEAN, std=CIFAR_STD),
+    # linear probe of the PhiNet paper's code: RRC(.08–1, bicubic) and flip
+    "probe": ViewPlan(first=_PROBE, second=_PROBE),
+    # both views are the image itself: the control without augmentation
+    "none": ViewPlan(first=None, second=None, anchor="plain"),
+}
+"""The view plans by name; a new one is a line."""

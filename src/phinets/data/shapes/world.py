@@ -1,0 +1,164 @@
+"""How strong each nuisance is, and the scene that chance makes of it for every picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phinets.data.shapes import hashing
+
+Numbers = NDArray[np.float32]
+LUMA = (0.299, 0.587, 0.114)
+"""How much each channel counts for brightness (Rec. 601)."""
+STROKES = 3
+LATTICE = 5
+"""The ground is interpolated from LATTICE × LATTICE random colours."""
+_NOISE = 1 << 20
+"""Hash counters from here on belong to pixel noise, well clear of the scene's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The strengths of all nuisances; lengths in half-widths of the frame, brightness from 0 to 1."""
+
+    radius: tuple[float, float] = (0.6, 0.9)
+    """Smallest and largest radius of the disc that holds the object."""
+    wander: float = 0.05
+    """How far that disc may reach over the edge of the frame."""
+    marble: float = 0.35
+    """How far each colour channel of the ground strays from mid-grey, blotch by blotch."""
+    contrast: tuple[float, float] = (0.25, 0.4)
+    """Least and greatest difference in brightness between the object and the ground under it, before the light."""
+    tint: float = 0.15
+    """How far the object's two paints stray from grey, in opposite directions."""
+    pattern: float = 0.2
+    """Largest share of stripes, against the smooth gradient, in the fill of the object."""
+    clutter: float = 0.08
+    """Largest change of brightness by a stray stroke on the ground."""
+    gain: tuple[float, float] = (0.8, 1.1)
+    """Weakest and strongest light."""
+    shading: float = 0.15
+    """How much the light falls off from the middle to one side."""
+    noise: float = 0.04
+    """Half-width of the uniform noise of each pixel and channel."""
+
+
+WORLD = World()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that chance decides about n pictures but the noise; every field is (…, n, 1, 1), to meet planes of pixels."""
+
+    key: NDArray[np.uint64]
+    label: NDArray[np.int64]
+    radius: Numbers
+    centre: Numbers
+    heading: Numbers
+    objects: Numbers
+    """What the object's two paints add to the ground under them: (2, 3, n, 1, 1)."""
+    grain: Numbers
+    """Direction of the object's own gradient and stripes: (2, n, 1, 1)."""
+    stripes: Numbers
+    """How many, where they begin, and their share: (3, n, 1, 1)."""
+    strokes: Numbers
+    """x, y, cos, sin, half-length, half-width and tone of each: (STROKES, 7, n, 1, 1)."""
+    marble: Numbers
+    """The ground's colour at the knots of a lattice: (3, LATTICE, LATTICE, n, 1, 1)."""
+    light: Numbers
+    """Its slopes along x and y, and its strength in the middle: (3, n, 1, 1)."""
+
+    def of(self, rows: slice) -> Scene:
+        """The same for some of the pictures."""
+        return Scene(*(getattr(self, field.name)[..., rows, :, :] for field in fields(self)))
+
+    def noise(self, count: int) -> NDArray[np.uint8]:
+        """`count` bytes per picture for its pixel noise: (n, count)."""
+        return hashing.noise_bytes(self.key[:, 0, 0], _NOISE, count)
+
+
+class Dice:
+    """Hands out fresh random numbers for n pictures; asked in the same order, it gives the same ones."""
+
+    def __init__(self, key: NDArray[np.uint64]) -> None:
+        self.key = key
+        self.counter = 0
+
+    def __call__(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Numbers:
+        """Uniform numbers from `low` to `high`: (*shape, n, 1, 1)."""
+        count = int(np.prod(shape, dtype=np.int64))
+        numbers = hashing.uniforms(self.key, self.counter, count)
+        self.counter += count
+        return low + (high - low) * numbers.T.reshape(*shape, -1, 1, 1)
+
+    def choice(self, options: int) -> NDArray[np.int64]:
+        """One of 0 … options − 1: (n, 1, 1)."""
+        self.counter += 1
+        return hashing.choices(self.key, self.counter - 1, options)[:, None, None]
+
+
+def labels_of(indices: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """The class of each picture, uniform over the ten: (n,)."""
+    return Dice(hashing.keys(indices, seed)).choice(10)[:, 0, 0]
+
+
+def scene_of(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
+    """Throw the dice for each picture. The order of the throws is part of what makes a picture: add new ones last."""
+    key = hashing.keys(indices, seed)
+    dice = Dice(key)
+    label, radius = dice.choice(10), dice(low=world.radius[0], high=world.radius[1])
+    return Scene(
+        key=key[:, None, None],
+        label=label,
+        radius=radius,
+        centre=dice(2, low=-1.0) * (1.0 - radius + world.wander),
+        heading=direction(dice()),
+        objects=_paints(dice, world),
+        grain=direction(dice()),
+        stripes=np.stack([dice(low=1.0, high=2.5), dice(), dice(high=world.pattern)]),
+        strokes=np.stack([_stroke(dice, world.clutter) for _ in range(STROKES)]),
+        marble=dice(3, LATTICE, LATTICE, low=0.5 - world.marble, high=0.5 + world.marble),
+        light=_light(dice, world),
+    )
+
+
+def direction(turn: Numbers) -> Numbers:
+    """The unit vector (cos, sin) of very nearly `turn` (0 to 1) of the full circle: (n, 1, 1) → (2, n, 1, 1).
+
+    cos = (1 − t²)/(1 + t²), sin = 2t/(1 + t²) with |t| ≤ tan 22.5° covers a quarter; whole quarters swap the axes.
+    """
+    quarter = np.floor(turn * 4.0)
+    t = (turn * 4.0 - quarter - 0.5) * 0.82842712
+    cos, sin = (1.0 - t * t) / (1.0 + t * t), (t + t) / (1.0 + t * t)
+    odd = (quarter == 1.0) | (quarter == 3.0)
+    vector = np.stack([np.where(odd, -sin, cos), np.where(odd, cos, sin)])
+    return np.where(quarter >= 2.0, -vector, vector)
+
+
+def _paints(dice: Dice, world: World) -> Numbers:
+    """What the object's two paints add to the ground under them: (2, 3, n, 1, 1).
+
+    Both are lighter, or both darker, by at least the least contrast, so the outline shows everywhere. Chroma is free
+    of brightness, so colour cannot hide the object; it is opposite in the two, so that the object has no mean colour.
+    """
+    lighter = dice() < 0.5
+    tone = dice(2, low=world.contrast[0], high=world.contrast[1])
+    rgb = dice(3, low=-world.tint, high=world.tint)
+    chroma: Numbers = rgb - (rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2])
+    paints: Numbers = np.where(lighter, tone, -tone)[:, None] + np.stack([chroma, -chroma])
+    return paints
+
+
+def _stroke(dice: Dice, clutter: float) -> Numbers:
+    """A short stroke somewhere on the ground, a little lighter or darker: (7, n, 1, 1)."""
+    centre, heading = dice(2, low=-1.0), direction(dice())
+    shape = np.stack([dice(low=0.05, high=0.3), dice(low=0.03, high=0.08), dice(low=-clutter, high=clutter)])
+    return np.concatenate([centre, heading, shape])
+
+
+def _light(dice: Dice, world: World) -> Numbers:
+    """A gain that falls off along a random direction: (3, n, 1, 1)."""
+    gain, falls = dice(low=world.gain[0], high=world.gain[1]), direction(dice()) * dice(high=world.shading)
+    return np.stack([gain * falls[0], gain * falls[1], gain])

@@ -1,0 +1,81 @@
+"""Optimisers: SGD, AdamW and LARS over two groups of parameters, h and the rest."""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import nn
+
+from phinets.config.run import Optimisation
+from phinets.methods import Learner
+
+
+class LARS(torch.optim.Optimizer):
+    """SGD with momentum whose step is scaled layer by layer (You et al. 2017).
+
+    g ← g + wd·w; v ← m·v + lr·λ·g; w ← w − v, with λ = trust·‖w‖/‖g‖ for matrices and filters and λ = 1 for biases
+    and norms, which take no part in the scaling.
+    """
+
+    def __init__(
+        self, params: Any, lr: float, momentum: float = 0.9, weight_decay: float = 0.0, trust: float = 0.001
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust})
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """One step for every parameter that has a gradient."""
+        value = None
+        if closure is not None:
+            with torch.enable_grad():
+                value = closure()
+        for group in self.param_groups:
+            for w in group["params"]:
+                if w.grad is not None:
+                    self._move(w, group)
+        return value
+
+    def _move(self, w: torch.Tensor, group: dict[str, Any]) -> None:
+        update = w.grad.add(w, alpha=group["weight_decay"])  # type: ignore[union-attr]
+        if w.ndim > 1:
+            size, slope = w.norm(), update.norm()
+            scale = torch.where((size > 0) & (slope > 0), group["trust"] * size / slope, torch.ones_like(size))
+            update = update.mul_(scale)
+        velocity = self.state[w].setdefault("velocity", torch.zeros_like(w))
+        velocity.mul_(group["momentum"]).add_(update, alpha=group["lr"])
+        w.sub_(velocity)
+
+
+def build_optimiser(learner: Learner, chosen: Optimisation) -> torch.optim.Optimizer:
+    """The optimiser of a learner: the first group follows the schedule, the second (h) may keep its rate."""
+    steady = learner.constant_rate_parameters() if chosen.constant_h else []
+    ids = {id(p) for p in steady}
+    moving = [p for p in learner.parameters() if p.requires_grad and id(p) not in ids]
+    groups: list[dict[str, Any]] = [{"params": moving, "steady": False}]
+    if steady:
+        groups.append({"params": steady, "steady": True})
+    return _make(groups, chosen)
+
+
+def _make(groups: list[dict[str, Any]], chosen: Optimisation) -> torch.optim.Optimizer:
+    decay = chosen.weight_decay
+    if chosen.optimiser == "adamw":
+        return torch.optim.AdamW(groups, lr=chosen.lr, betas=(chosen.momentum, 0.999), weight_decay=decay)
+    if chosen.optimiser == "lars":
+        return LARS(groups, lr=chosen.lr, momentum=chosen.momentum, weight_decay=decay)
+    return torch.optim.SGD(groups, lr=chosen.lr, momentum=chosen.momentum, weight_decay=decay)
+
+
+def set_rates(optimiser: torch.optim.Optimizer, *, rate: float, peak: float) -> None:
+    """The schedule's rate for what moves, the peak for what is steady."""
+    for group in optimiser.param_groups:
+        group["lr"] = peak if group["steady"] else rate
+
+
+def parameter_count(module: nn.Module) -> int:
+    """How many numbers a module learns."""
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -1,0 +1,77 @@
+"""The folder of a run: claimed once, never taken from an older run unless told to, written whole or not at all."""
+
+import json
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from phinets.config.errors import UserError
+from phinets.config.plain import from_plain, to_plain
+from phinets.config.run import RunConfig
+from phinets.engine.checkpoint import write_whole
+
+CONFIG = "config.yaml"
+
+
+def run_folder(out: Path | None, method: str) -> Path:
+    """Where a run goes: `out`, or a new name under runs/ made of the method and the time."""
+    if out is not None:
+        return out
+    stem = f"{method.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S}"
+    names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 10_000))
+    return next(path for path in map(Path("runs").joinpath, names) if not path.exists())
+
+
+def require_free(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is an older run that may go."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"'{folder}' is a file, but a run needs a folder. Choose another --out.")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (folder / CONFIG).exists():
+        raise UserError(f"'{folder}' is not empty and does not hold a run, so it is left alone. Choose another --out.")
+    if not overwrite:
+        raise UserError(f"'{folder}' already holds a run. Choose another --out, or say --overwrite to replace it.")
+
+
+def claim(folder: Path, overwrite: bool) -> None:
+    """Make the folder, empty."""
+    require_free(folder, overwrite)
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        (folder / "checkpoints").mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    write_whole(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A JSON file, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_config(folder: Path, config: RunConfig) -> None:
+    """config.yaml: every field, so that `phinets train --config` repeats the run."""
+    write_text(folder / CONFIG, yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True))
+
+
+def read_config(path: Path) -> RunConfig:
+    """The run that a config file describes; what it does not say keeps its default."""
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"the config '{path}' can't be read: {error.strerror or error}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"the config '{path}' is not YAML: {error}.") from error
+    try:
+        return from_plain(RunConfig, plain or {})
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error

@@ -1,0 +1,42 @@
+"""Learners by name."""
+
+from typing import Any
+
+from torch import nn
+
+from phinets.backbones import backbone as backbone_called
+from phinets.backbones import feature_width
+from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, method
+from phinets.config.plain import from_plain
+from phinets.methods.base import Learner, Losses
+from phinets.methods.contrastive import MoCo
+from phinets.methods.decorrelating import BarlowTwins
+from phinets.methods.predictive import Predictive
+
+__all__ = ["Learner", "Losses", "learner"]
+
+
+def learner(
+    name: str,
+    *,
+    backbone: str | nn.Module = "resnet18-cifar",
+    image_size: int | None = None,
+    options: LearnerOptions | None = None,
+    **changes: Any,
+) -> Learner:
+    """The learner called `name` over an encoder, as a plain nn.Module for anybody's loop.
+
+    `backbone` is a name or any module that gives features (n, d). Further keywords are fields of `LearnerOptions`:
+    `learner("x-phinet/cosine", beta=0.97)`.
+    """
+    spec = method(name)
+    chosen = options or from_plain(LearnerOptions, changes, "options")
+    encoder = backbone_called(backbone, image_size) if isinstance(backbone, str) else backbone
+    features = feature_width(encoder, image_size)
+    match spec:
+        case Decorrelation():
+            return BarlowTwins(spec, encoder, features, chosen)
+        case Contrast():
+            return MoCo(spec, encoder, features, chosen)
+        case _:
+            return Predictive(spec, encoder, features, chosen)

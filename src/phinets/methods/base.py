@@ -1,0 +1,82 @@
+"""What every learner is: a plain nn.Module with a loss and an after_step."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from phinets.config.errors import UserError
+from phinets.config.methods import Anchor, Clock
+from phinets.methods.encoders import Encoder, Slow
+from phinets.views import Views
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What a step is judged by."""
+
+    total: Tensor
+    """The scalar to minimise."""
+    terms: Mapping[str, Tensor] = field(default_factory=dict)
+    """Its parts before weighting, detached, by name."""
+    codes: Tensor | None = None
+    """The codes z of the first view (n, d), detached: what the collapse meter looks at."""
+
+
+class Learner(nn.Module, ABC):
+    """A self-supervised learner.
+
+    `loss(views)` changes no weight; `after_step()` is called once after each step of the optimiser and moves whatever
+    follows slowly. `f.backbone` is the encoder that is kept afterwards.
+    """
+
+    f: Encoder
+    anchor: Anchor | None
+    """Which third view `loss` looks at, if any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow: Slow | None = None  # the copy of f that follows it, where the method has one
+
+    @abstractmethod
+    def loss(self, views: Views) -> Losses:
+        """The loss of a batch of views."""
+
+    def forward(self, views: Views) -> Losses:
+        """The same as `loss`, so that wrappers which call a module work."""
+        return self.loss(views)
+
+    def after_step(self) -> None:
+        """What happens once after each step of the optimiser: the slow encoder follows, where there is one."""
+        if self.slow is not None:
+            self.slow.follow(self.f)
+
+    def begin_task(self, task: int) -> None:
+        """Told when a stream moves to its next task, counted from 0."""
+
+    def encoder(self, clock: Clock = "fast") -> nn.Module:
+        """The backbone to judge or keep: the fast one, or the slow one of learners that have it."""
+        if clock == "fast":
+            return self.f.backbone
+        if self.slow is None:
+            raise UserError(
+                "this learner has no slow encoder: ask for the fast one, or train x-phinet, byol or moco-v2."
+            )
+        return self.slow.backbone
+
+    def slow_code(self, x: Tensor) -> Tensor:
+        """The slow encoder's code of x, without gradient."""
+        assert self.slow is not None
+        return self.slow(x)  # type: ignore[no-any-return]
+
+    def constant_rate_parameters(self) -> list[nn.Parameter]:
+        """The parameters whose learning rate may stay at its peak: those of h, where there is one."""
+        return []
+
+
+def anchor_of(views: Views) -> Tensor:
+    """The anchor view, or an error where a learner needs one and none was given."""
+    if views.anchor is None:
+        raise UserError("this learner looks at a third view, the anchor x0: give it Views(x1, x2, x0).")
+    return views.anchor

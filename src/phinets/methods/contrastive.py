@@ -1,0 +1,54 @@
+"""MoCo v2: a sibling with the same interface."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from phinets import losses
+from phinets.backbones.heads import mlp
+from phinets.config.methods import Contrast, LearnerOptions
+from phinets.methods.base import Learner, Losses
+from phinets.methods.encoders import Encoder, Slow
+from phinets.views import Views
+
+
+class MoCo(Learner):
+    """A query must find its own key, given by a slow encoder, among a queue of other images' keys.
+
+    The key encoder follows after each step, which is the same as before each forward; `loss` lays the new keys aside
+    and `after_step` puts them into the queue.
+    """
+
+    queue: Tensor
+    place: Tensor
+
+    def __init__(self, spec: Contrast, backbone: nn.Module, features: int, options: LearnerOptions) -> None:
+        super().__init__()
+        self.anchor = spec.anchor
+        self.options = options
+        widths = options.projector or (512, 128)
+        self.f = Encoder(backbone, mlp((features, *widths), hidden_norm=False))
+        self.slow = Slow(self.f, options.beta, options.slow_buffers)
+        self.register_buffer("queue", F.normalize(torch.randn(options.queue, widths[-1]), dim=1))
+        self.register_buffer("place", torch.zeros((), dtype=torch.long))
+        self._new_keys: Tensor | None = None
+
+    def loss(self, views: Views) -> Losses:
+        """InfoNCE of the first view's query against the second view's key and the queue."""
+        query = F.normalize(self.f(views.first), dim=1)
+        key = F.normalize(self.slow_code(views.second), dim=1)
+        self._new_keys = key
+        total = losses.info_nce(query, key, self.queue, self.options.temperature)
+        return Losses(total, {"info_nce": total.detach()}, query.detach())
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """The key encoder follows, and the newest keys take the place of the oldest."""
+        super().after_step()
+        if self._new_keys is None:
+            return
+        keys = self._new_keys[-len(self.queue) :].to(self.queue.dtype)
+        places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
+        self.queue[places] = keys
+        self.place.add_(len(keys)).remainder_(len(self.queue))
+        self._new_keys = None

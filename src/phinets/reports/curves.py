@@ -1,0 +1,83 @@
+"""Learning curves of one run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from phinets.config.record import RunRecord
+from phinets.reports.palette import FAINT, FAST, INK, SLOW, TERMS
+
+
+def save_curves(record: RunRecord, path: Path) -> None:
+    """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the steps."""
+    curves(record).savefig(path, dpi=120)
+
+
+def curves(record: RunRecord) -> Figure:
+    """Three panels over the steps of a run."""
+    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    losses, accuracy, health = figure.subplots(1, 3)
+    steps = [row for row in record.journal if row["kind"] == "step"]
+    looks = [row for row in record.journal if row["kind"] == "look"]
+    _losses(losses, steps)
+    _accuracy(accuracy, looks, record)
+    _health(health, looks)
+    for axes in (losses, accuracy, health):
+        axes.set_xlabel("step")
+        axes.spines[["top", "right"]].set_visible(False)
+    summary = record.summary
+    figure.suptitle(f"{summary.method} · {summary.backbone} · {summary.data} · seed {summary.seed}", color=INK)
+    return figure
+
+
+def _losses(axes: Axes, steps: list[dict[str, Any]]) -> None:
+    axes.set_title("loss terms")
+    x = [row["step"] for row in steps]
+    for name in (n for n in TERMS if steps and n in steps[0]):
+        y = np.array([row[name] for row in steps])
+        axes.plot(x, y, color=TERMS[name], alpha=0.25, linewidth=0.8)
+        axes.plot(x, _smooth(y), color=TERMS[name], linewidth=1.6)
+        _label(axes, x[-1], float(_smooth(y)[-1]), name, TERMS[name])
+
+
+def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> None:
+    axes.set_title("kNN accuracy while learning (%)")
+    seen = [row for row in looks if "knn" in row]
+    if not seen:
+        axes.text(0.5, 0.5, "no labels", transform=axes.transAxes, ha="center", color=FAINT)
+        return
+    axes.plot([r["step"] for r in seen], [r["knn"] for r in seen], color=FAST, marker="o", markersize=3)
+    for name, level in (("untrained", record.summary.knn_untrained), ("raw pixels", record.summary.knn_pixels)):
+        if level is not None:
+            axes.axhline(level, color=FAINT, linestyle="--", linewidth=1)
+            axes.text(seen[0]["step"], level, f" {name} {level:.1f}", color=INK, fontsize=8, va="bottom")
+    axes.set_ylim(bottom=0)
+
+
+def _health(axes: Axes, looks: list[dict[str, Any]]) -> None:
+    axes.set_title("collapse meter")
+    x = [row["step"] for row in looks]
+    axes.plot(x, [row["spread"] for row in looks], color=FAST)
+    axes.set_ylabel("std·√d of codes", color=FAST)
+    axes.set_ylim(0, 1.15)
+    rank = axes.twinx()
+    rank.plot(x, [row["effective_rank"] for row in looks], color=SLOW)
+    rank.set_ylabel("effective rank", color=SLOW)
+    rank.set_ylim(bottom=0)
+    rank.spines["top"].set_visible(False)
+
+
+def _smooth(y: np.ndarray) -> np.ndarray:
+    """Running mean over a twentieth of the run."""
+    width = max(1, len(y) // 20)
+    total = np.cumsum(np.insert(y, 0, 0.0))
+    ends = np.arange(1, len(y) + 1)
+    starts = np.maximum(0, ends - width)
+    return np.asarray((total[ends] - total[starts]) / (ends - starts))
+
+
+def _label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+    axes.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", color=colour, fontsize=8, va="center")

@@ -1,0 +1,84 @@
+"""A run as a person watches it: a live bar on a terminal, plain lines elsewhere, and the table at the end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from phinets.config.record import Summary
+
+NOT_TERMS = ("kind", "step", "epoch", "loss", "lr")
+
+
+class LiveBar:
+    """Loss terms, learning rate, collapse meter, kNN so far, images/s, share of time waiting for data, time left."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        self.console = console
+        self.steps = steps
+        self.seen: dict[str, Any] = {}
+        self.progress = Progress(
+            TextColumn("{task.completed}/{task.total}"),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[news]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task: TaskID = self.progress.add_task("", total=steps, news="")
+        self.progress.start()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self.progress.stop()
+
+    def stepped(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
+        """Show the newest step."""
+        self.seen |= row
+        news = self.line(images_per_second, data_wait)
+        self.progress.update(self.task, completed=row["step"], news=news)
+        self.seen["speed"] = news
+
+    def looked(self, row: Mapping[str, Any]) -> None:
+        """Remember the newest look; where there is no terminal, say it in a line."""
+        self.seen |= {k: v for k, v in row.items() if k not in NOT_TERMS}
+        if not self.console.is_terminal:
+            self.console.print(f"step {row['step']}/{self.steps}  {self._health()}  {self.seen.get('speed', '')}")
+
+    def line(self, images_per_second: float, data_wait: float) -> str:
+        """The news in one line."""
+        terms = " ".join(f"{k} {v:+.3f}" for k, v in self.seen.items() if self._is_term(k))
+        rate = f"lr {self.seen.get('lr', 0.0):.4f}"
+        return f"{terms} {rate} {self._health()} {images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
+
+    def _is_term(self, name: str) -> bool:
+        return name not in (*NOT_TERMS, "knn", "spread", "effective_rank", "dead_share", "speed")
+
+    def _health(self) -> str:
+        if "spread" not in self.seen:
+            return "kNN …"
+        knn = f"kNN {self.seen['knn']:.1f}% " if "knn" in self.seen else ""
+        return f"{knn}std√d {self.seen['spread']:.2f} rank {self.seen['effective_rank']:.0f}"
+
+
+def result_table(summary: Summary) -> Table:
+    """kNN and linear probe of the trained encoder beside the untrained one and raw pixels."""
+    table = Table(title=f"{summary.method} on {summary.data}: {summary.verdict}", caption=summary.protocol)
+    for name in ("features", "kNN %", "linear %"):
+        table.add_column(name, justify="left" if name == "features" else "right")
+    rows = (
+        ("raw pixels", summary.knn_pixels, summary.linear_pixels),
+        (f"{summary.backbone}, untrained", summary.knn_untrained, summary.linear_untrained),
+        (f"{summary.backbone}, {summary.method}", summary.knn, summary.linear),
+    )
+    for name, knn, linear in rows:
+        table.add_row(name, _percent(knn), _percent(linear))
+    return table
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

@@ -1,0 +1,19 @@
+"""One colour per idea, the same in every picture."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+INK = "#1f2430"
+FAINT = "#9aa3b2"
+FAST = "#3366cc"
+SLOW = "#cc7a00"
+CA3 = "#2a9d5c"
+CA1 = "#b5338a"
+TERMS = {
+    "sim1": CA3,
+    "sim2": CA1,
+    "history": SLOW,
+    "decorrelation": "#7a5cc2",
+    "info_nce": "#c0392b",
+}

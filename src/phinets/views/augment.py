@@ -1,0 +1,84 @@
+"""Apply what was drawn: uint8 images and parameters in, float images in [0, 1] out; nothing random happens here."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from phinets.config.views import Augmentation
+from phinets.views.colour import grey, jitter_, solarise
+from phinets.views.geometry import blur_matrix, centre, resized_crop, sandwich
+from phinets.views.parameters import HUE, Drawn
+
+CACHE = 2**17  # pixels that a CPU handles at a time, so that what it computes on the way stays in its cache
+NEVER = 4  # the step at which hue changes, 0 to 3, or this
+
+
+def apply(images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:
+    """The augmented images: uint8 (n, 3, H, W) → float (n, 3, size, size) in [0, 1], on the images' device.
+
+    Image i depends on row i of `drawn` alone. Images whose hue changes at the same step are handled together, so a
+    batch with 24 orders of colour changes needs four runs of passes.
+    """
+    steps, rows = _hue_steps(drawn).sort(stable=True)
+    views = torch.empty(len(images), 3, size, size, device=images.device)
+    for part in _parts(images, size):
+        here = rows[part].to(images.device)
+        new = _augmented(images.index_select(0, here), augmentation, drawn.take(rows[part]), steps[part], size)
+        views.index_copy_(0, here, new)
+    return views
+
+
+def central(images: Tensor, short_side: int, size: int) -> Tensor:
+    """The un-augmented images: short side brought to `short_side`, then the central size × size; uint8 → [0, 1]."""
+    views = torch.empty(len(images), 3, size, size, device=images.device)
+    for part in _parts(images, size):
+        views[part] = centre(_unit(images[part]), short_side, size)
+    return views
+
+
+def _augmented(images: Tensor, augmentation: Augmentation, drawn: Drawn, steps: Tensor, size: int) -> Tensor:
+    on = drawn.to(images.device)
+    views = resized_crop(_unit(images), on.box, on.flip, size, augmentation.interpolation)
+    for run, step in _runs(steps):
+        jitter_(views[run], on.factors[run], on.order[run], step)
+    _change_(views, drawn.grey, lambda some, _: grey(some))
+    _change_(views, drawn.blur, lambda some, rows: _blurred(some, on.sigma[rows]))
+    _change_(views, drawn.solarise, lambda some, _: solarise(some))
+    return views
+
+
+def _unit(images: Tensor) -> Tensor:
+    return images.float().div_(255)
+
+
+def _blurred(images: Tensor, sigma: Tensor) -> Tensor:
+    matrix = blur_matrix(sigma, images.shape[-1])
+    return sandwich(images, matrix, matrix)
+
+
+def _change_(views: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """Change the chosen images in place; the choice is read on the CPU, so no device waits for it."""
+    rows = chosen.nonzero()[:, 0].to(views.device)
+    if len(rows):
+        views.index_copy_(0, rows, change(views.index_select(0, rows), rows).expand(-1, 3, -1, -1))
+
+
+def _hue_steps(drawn: Drawn) -> Tensor:
+    return torch.where(drawn.jitter, (drawn.order == HUE).int().argmax(dim=1), NEVER)
+
+
+def _runs(steps: Tensor) -> Iterator[tuple[slice, int]]:
+    """The stretches of equal steps in a sorted list, without the images that are never jittered."""
+    ends = torch.searchsorted(steps, torch.arange(NEVER), right=True).tolist()
+    for step, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if end > start:
+            yield slice(start, end), step
+
+
+def _parts(images: Tensor, size: int) -> Iterator[slice]:
+    """A few images at a time on a CPU, all at once elsewhere."""
+    pixels = max(size**2, images.shape[2] * images.shape[3])
+    at_most = max(1, CACHE // pixels) if images.device.type == "cpu" else len(images)
+    for start in range(0, len(images), at_most):
+        yield slice(start, start + at_most)

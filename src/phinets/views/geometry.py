@@ -1,0 +1,95 @@
+"""Crops, flips, resizes and blurs as matrices: out = R · image · Cᵀ, one R (rows) and one C (columns) per image."""
+
+import torch
+from torch import Tensor
+
+from phinets.config.views import Interpolation
+
+
+def sandwich(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """R · image · Cᵀ for every image and channel.
+
+    images (n, 3, H, W), rows (n, h, H), columns (n, w, W) → (n, 3, h, w).
+    """
+    n, channels, height, width = images.shape
+    wide = torch.bmm(images.reshape(n, channels * height, width), columns.transpose(1, 2))
+    return rows.unsqueeze(1) @ wide.view(n, channels, height, -1)
+
+
+def resized_crop(images: Tensor, box: Tensor, flip: Tensor, size: int, interpolation: Interpolation) -> Tensor:
+    """Each image's box at size × size pixels, antialiased as torchvision does it; mirrored where `flip` says so."""
+    top, left, tall, wide = box.to(images.dtype).unbind(1)
+    rows = resize_matrix(top, tall, images.shape[2], size, interpolation)
+    columns = resize_matrix(left, wide, images.shape[3], size, interpolation, flip)
+    return _within(sandwich(images, rows, columns), interpolation)
+
+
+def centre(images: Tensor, short_side: int, size: int, interpolation: Interpolation = "bicubic") -> Tensor:
+    """The central size × size pixels of every image, after its short side was brought to `short_side`."""
+    height, width = images.shape[2:]
+    if height == width == short_side == size:
+        return images
+    shortest = min(height, width)
+    tall, wide = (int(short_side * side / shortest) for side in (height, width))
+    rows = _central_rows(images, height, tall, size, interpolation)
+    columns = _central_rows(images, width, wide, size, interpolation)
+    return _within(rows @ (images @ columns.T.contiguous()), interpolation)
+
+
+def resize_matrix(
+    start: Tensor, length: Tensor, extent: int, size: int, interpolation: Interpolation, flip: Tensor | None = None
+) -> Tensor:
+    """The weights with which `size` outputs see a line of `extent` pixels, of which only a stretch is resized.
+
+    start, length (n) → (n, size, extent). Output i is centred at start + (i + ½)·s, s = length/size; its weights are
+    the kernel at (pixel − centre)/max(s, 1), zero outside the stretch, with sum 1. Antialiasing is that widening.
+    """
+    start, length = start[:, None, None], length[:, None, None]
+    pixel = torch.arange(extent, device=start.device, dtype=start.dtype) + 0.5 - start
+    output = torch.arange(size, device=start.device, dtype=start.dtype)[:, None] + 0.5
+    if flip is not None:
+        output = torch.where(flip[:, None, None], size - output, output)
+    scale = length / size
+    width = scale.clamp_min(1)
+    distance = (pixel / width - scale * output / width).abs_()
+    weights = _triangle(distance) if interpolation == "bilinear" else _cubic(distance)
+    weights.mul_(((pixel > 0) & (pixel < length)).to(weights.dtype))
+    return weights.div_(weights.sum(dim=2, keepdim=True))
+
+
+def blur_matrix(sigma: Tensor, size: int) -> Tensor:
+    """The weights of a Gaussian blur along a line of `size` pixels that is mirrored at its ends.
+
+    sigma (n) → (n, size, size). The kernel reaches size//20 pixels each way: 23 wide at 224, as SimSiam's; 3 at 32.
+    """
+    reach = max(1, size // 20)
+    pixel = torch.arange(size, device=sigma.device, dtype=sigma.dtype)
+    output, last = pixel[:, None], size - 1
+    weights = sigma.new_zeros(len(sigma), size, size)
+    for image, exists in ((pixel, pixel >= 0), (-pixel, pixel > 0), (2 * last - pixel, pixel < last)):
+        offset = image - output
+        seen = exists & (offset.abs() <= reach)
+        weights += torch.exp(-0.5 * (offset / sigma[:, None, None]) ** 2) * seen
+    return weights / weights.sum(dim=2, keepdim=True)
+
+
+def _central_rows(images: Tensor, extent: int, resized: int, size: int, interpolation: Interpolation) -> Tensor:
+    start, length = images.new_zeros(1), images.new_full((1,), extent)
+    first = round((resized - size) / 2)
+    return resize_matrix(start, length, extent, resized, interpolation)[0, first : first + size]
+
+
+def _triangle(distance: Tensor) -> Tensor:
+    return distance.neg_().add_(1).clamp_min_(0)
+
+
+def _cubic(distance: Tensor) -> Tensor:
+    """Keys' cubic with a = −½, the value PIL and torch use when they antialias."""
+    near = (1.5 * distance - 2.5) * distance**2 + 1
+    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    return torch.where(distance < 1, near, torch.where(distance < 2, far, 0.0))
+
+
+def _within(images: Tensor, interpolation: Interpolation) -> Tensor:
+    """Cut what a cubic overshoots, as an 8-bit image does."""
+    return images.clamp_(0, 1) if interpolation == "bicubic" else images

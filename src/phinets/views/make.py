@@ -1,0 +1,107 @@
+"""From a batch of images to what the learner sees (`make_views`) and what an evaluator sees (`prepare`)."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from phinets.config.errors import UserError
+from phinets.config.views import Augmentation, ViewPlan
+from phinets.views.augment import apply, central
+from phinets.views.parameters import draw
+
+Anchor = Literal["original", "augmented"]
+
+
+class Views(NamedTuple):
+    """Two views of a batch and, where the learner wants one, its anchor: x₁, x₂, x₀, each (n, 3, size, size)."""
+
+    first: Tensor
+    second: Tensor
+    anchor: Tensor | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Views":
+        """The same change on every view that is there."""
+        return Views(change(self.first), change(self.second), None if self.anchor is None else change(self.anchor))
+
+    def to(self, device: torch.device | str) -> "Views":
+        """The views on another device."""
+        return self.map(lambda view: view.to(device, non_blocking=True))
+
+
+def make_views(
+    images: Tensor,
+    plan: ViewPlan,
+    generator: torch.Generator,
+    *,
+    anchor: Anchor | None = "original",
+    size: int | None = None,
+) -> Views:
+    """Two views and the anchor of a uint8 batch, normalised float32 on the batch's own device.
+
+    Every parameter is drawn on the CPU, first for x₁, then x₂, then x₀, so neither the device nor the wish for an
+    anchor changes the other views. `size` is the output's side, by default the images' own (their short side).
+
+    anchor: "original" as the plan prepares it, "augmented" as a third draw of the first view, None for no anchor.
+    """
+    _require(images, size)
+    _require_cpu(generator)
+    if anchor not in ("original", "augmented", None):
+        raise UserError(f"anchor is '{anchor}', but it is 'original', 'augmented' or None. Choose one of them.")
+    side = size or min(images.shape[2:])
+    first = _view(images, plan.first, generator, side)
+    second = _view(images, plan.second, generator, side)
+    if anchor is None:
+        views = Views(first, second)
+    elif anchor == "original":
+        views = Views(first, second, central(images, side * 8 // 7 if plan.anchor == "resize-crop" else side, side))
+    else:
+        views = Views(first, second, _view(images, plan.first, generator, side))
+    return views.map(lambda view: _normalised_(view, plan))
+
+
+def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
+    """What an evaluator feeds the encoder: the images as normalised floats, resized only if they have another size.
+
+    Of an image that is not square, the centre.
+    """
+    _require(images, size)
+    side = size or min(images.shape[2:])
+    return _normalised_(central(images, side, side), plan)
+
+
+def _view(images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int) -> Tensor:
+    if augmentation is None:
+        return central(images, size, size)
+    n, _, height, width = images.shape
+    return apply(images, augmentation, draw(augmentation, n, height, width, generator), size)
+
+
+def _normalised_(images: Tensor, plan: ViewPlan) -> Tensor:
+    """(x − mean) / std per channel, in place."""
+    mean, std = (images.new_tensor(values)[:, None, None] for values in (plan.mean, plan.std))
+    return images.sub_(mean).div_(std)
+
+
+def _require(images: Tensor, size: int | None) -> None:
+    if images.dtype != torch.uint8:
+        raise UserError(
+            f"the images are {images.dtype}, but views are made from torch.uint8 (0–255). "
+            "Pass the raw images; normalising is part of the plan."
+        )
+    if images.ndim != 4 or images.shape[1] != 3 or 0 in images.shape:
+        raise UserError(
+            f"the images have shape {tuple(images.shape)}, but views need (n, 3, height, width) with n ≥ 1. "
+            "Permute channels-last images, repeat a grey channel three times, and skip empty batches."
+        )
+    if size is not None and size < 1:
+        raise UserError(f"size is {size}, but a view has at least one pixel. Give the side of the output, e.g. 32.")
+
+
+def _require_cpu(generator: torch.Generator) -> None:
+    if generator.device.type != "cpu":
+        raise UserError(
+            f"the generator lives on {generator.device}, but parameters are drawn on the CPU, whatever the images' "
+            "device, so that every device draws the same. Use random_stream(seed, 'views', step)."
+        )

@@ -1,0 +1,106 @@
+"""The random part of a view: every number that an augmentation needs, drawn at once for a whole batch."""
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from phinets.config.views import Augmentation, Range
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
+
+TRIES = 10  # torchvision's RandomResizedCrop gives up after ten boxes that do not fit
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn for each of n images; a slice of it belongs to the same slice of the batch."""
+
+    box: Tensor
+    """(n, 4) whole numbers: top, left, height, width of the crop."""
+    flip: Tensor
+    """(n) whether the crop is mirrored."""
+    jitter: Tensor
+    """(n) whether the colours change."""
+    factors: Tensor
+    """(n, 4) factor of brightness, contrast, saturation, and the shift of hue in turns."""
+    order: Tensor
+    """(n, 4) which of the four is done first, second, third, fourth."""
+    grey: Tensor
+    """(n) whether the colours go."""
+    blur: Tensor
+    """(n) whether the image is blurred."""
+    sigma: Tensor
+    """(n) standard deviation of the blur, in pixels."""
+    solarise: Tensor
+    """(n) whether bright values are inverted."""
+
+    def __len__(self) -> int:
+        return len(self.flip)
+
+    def take(self, rows: slice | Tensor) -> "Drawn":
+        """The parameters of these images only."""
+        return Drawn(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def to(self, device: torch.device) -> "Drawn":
+        """The same parameters on another device."""
+        return Drawn(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+
+
+def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+    """Draw one view's parameters for n images of height × width.
+
+    The order of the draws is fixed and none is skipped, so a changed chance leaves all the other numbers as they were.
+    """
+
+    def chance(p: float) -> Tensor:
+        return torch.rand(n, generator=generator) < p
+
+    return Drawn(
+        box=_boxes(augmentation, n, height, width, generator),
+        flip=chance(augmentation.flip),
+        jitter=chance(augmentation.jitter_p),
+        factors=_factors(augmentation.jitter, n, generator),
+        order=torch.rand(n, 4, generator=generator, dtype=torch.float64).argsort(dim=1),
+        grey=chance(augmentation.grey_p),
+        blur=chance(augmentation.blur_p),
+        sigma=_uniform(augmentation.blur_sigma, (n,), generator).float(),
+        solarise=chance(augmentation.solarise_p),
+    )
+
+
+def _uniform(bounds: Range, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    low, high = bounds
+    return low + (high - low) * torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
+def _factors(strength: tuple[float, float, float, float], n: int, generator: torch.Generator) -> Tensor:
+    """ColorJitter's factors: uniform in [max(0, 1 − v), 1 + v], and the hue's shift uniform in [−v, v]."""
+    *scales, turn = strength
+    columns = [_uniform((max(0.0, 1 - v), 1 + v), (n,), generator) for v in scales]
+    return torch.stack([*columns, _uniform((-turn, turn), (n,), generator)], dim=1).float()
+
+
+def _boxes(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Tensor:
+    """RandomResizedCrop's boxes: the first of ten draws of (area, ratio) that fits, else the central box."""
+    low, high = augmentation.crop_ratio
+    area = height * width * _uniform(augmentation.crop_scale, (n, TRIES), generator)
+    ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp()
+    position = torch.rand(n, 2, generator=generator, dtype=torch.float64)
+
+    sides = torch.stack([(area / ratio).sqrt(), (area * ratio).sqrt()], dim=-1).round()  # (n, tries, 2): height, width
+    whole = torch.tensor([height, width])
+    fits = ((sides > 0) & (sides <= whole)).all(dim=-1)
+    side = sides[torch.arange(n), fits.int().argmax(dim=1)].long()
+    corner = (position * (whole - side + 1)).floor().long()
+    box = torch.cat([corner, side], dim=1)
+    return torch.where(fits.any(dim=1, keepdim=True), box, _central_box(height, width, augmentation.crop_ratio))
+
+
+def _central_box(height: int, width: int, ratio: Range) -> Tensor:
+    """The largest central box whose width ÷ height is allowed."""
+    low, high = ratio
+    tall = min(height, round(width / low))
+    wide = min(width, round(height * high))
+    return torch.tensor([(height - tall) // 2, (width - wide) // 2, tall, wide])

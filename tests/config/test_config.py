@@ -1,0 +1,127 @@
+"""The vocabulary: values that check themselves, and files that read back to equal values."""
+
+from collections import Counter
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from phinets.config.errors import UserError, look_up
+from phinets.config.methods import METHODS, LearnerOptions, Wiring
+from phinets.config.plain import from_plain, to_plain
+from phinets.config.run import Compute, DataOptions, Judging, Optimisation, RunConfig
+from phinets.config.views import PLANS
+
+
+def leaves(value: Any) -> list[str]:
+    found = []
+    for f in fields(value):
+        inner = getattr(value, f.name)
+        found += leaves(inner) if is_dataclass(inner) else [f.name]
+    return found
+
+
+def test_options_have_unique_names_since_they_carry_no_prefix() -> None:
+    assert [name for name, n in Counter(leaves(RunConfig())).items() if n > 1] == []
+
+
+def test_a_changed_config_reads_back_to_an_equal_value() -> None:
+    config = RunConfig(
+        method="phinet/cosine",
+        learner=LearnerOptions(projector=(64, 32), beta=0.5),
+        source=DataOptions(train_images=100),
+        compute=Compute(log=("tensorboard",)),
+    )
+    assert from_plain(RunConfig, to_plain(config)) == config
+
+
+def test_what_a_file_does_not_say_keeps_its_default() -> None:
+    assert from_plain(RunConfig, {"epochs": 20}) == RunConfig(epochs=20)
+
+
+def test_a_number_that_yaml_takes_for_text_is_still_a_number() -> None:
+    assert from_plain(RunConfig, {"optimisation": {"weight_decay": "2e-5"}}).optimisation.weight_decay == 2e-5
+
+
+@pytest.mark.parametrize(
+    ("plain", "says"),
+    [
+        ({"epoch": 3}, "Did you mean 'epochs'"),
+        ({"optimisation": {"weightdecay": 0.1}}, "Did you mean 'weight_decay'"),
+        ({"epochs": "many"}, "'epochs' is 'many'.* a whole number"),
+        ({"epochs": 2.5}, "a whole number"),
+        ({"epochs": True}, "a whole number"),
+        ({"optimisation": {"lr": "fast"}}, "'optimisation.lr' is 'fast'.* a number"),
+        ({"optimisation": {"optimiser": "adam"}}, "one of sgd, adamw, lars"),
+        ({"optimisation": 3}, "in 'optimisation'"),
+        ({"learner": {"projector": 64}}, "must be a list"),
+        ({"compute": {"compile": "perhaps"}}, "true or false"),
+        ([1, 2], "keys and values"),
+    ],
+)
+def test_a_mistyped_file_is_refused_with_the_place_and_the_cure(plain: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        from_plain(RunConfig, plain)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"method": "phinet/cosin"}, "Did you mean 'phinet/cosine'"),
+        ({"views": "simsiam"}, "no view plan"),
+        ({"views": "none"}, "augments neither view"),
+        ({"epochs": 5}, "warm-up of 10 epochs is longer than the run of 5"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"batch": 1}, "batch norm needs at least two"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        replace(RunConfig(), **change)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: LearnerOptions(beta=1.01), "beta is 1.01"),
+        (lambda: LearnerOptions(sim1_weight=0, sim2_weight=0), "nothing to learn from"),
+        (lambda: LearnerOptions(sim2_weight=-1), "neither may be negative"),
+        (lambda: LearnerOptions(projector=()), "projector"),
+        (lambda: LearnerOptions(h_hidden=(0,)), "h_hidden"),
+        (lambda: LearnerOptions(temperature=0), "temperature"),
+        (lambda: Optimisation(lr=0), "lr is 0"),
+        (lambda: Optimisation(lr=float("nan")), "lr is nan"),
+        (lambda: Optimisation(momentum=1.0), "momentum is 1"),
+        (lambda: Optimisation(weight_decay=-1e-4), "weight_decay"),
+        (lambda: DataOptions(train_images=0), "train_images is 0"),
+        (lambda: DataOptions(image_size=4), "image_size is 4"),
+        (lambda: Judging(knn_k=0), "knn_k is 0"),
+        (lambda: Judging(live_bank=100, knn_k=200), "200 neighbours"),
+        (lambda: Judging(knn_temperature=0), "knn_temperature is 0"),
+    ],
+)
+def test_an_impossible_number_is_refused(make: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        make()
+
+
+def test_the_peak_rate_grows_with_the_batch() -> None:
+    assert RunConfig(batch=512).peak_lr == pytest.approx(2 * RunConfig(batch=256).peak_lr)
+    assert RunConfig(batch=256).peak_lr == RunConfig().optimisation.lr
+
+
+def test_look_up_says_what_is_known_where_nothing_is_near() -> None:
+    with pytest.raises(UserError, match=r"no fruit called 'zzz'\. Known: apple, pear"):
+        look_up("fruit", "zzz", {"pear": 1, "apple": 2})
+
+
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if isinstance(m, Wiring)])
+def test_a_wiring_asks_for_a_third_view_exactly_where_its_name_says_so(name: str) -> None:
+    wiring = METHODS[name]
+    expected = "augmented" if "augmented-anchor" in name else "original" if "phinet" in name or "/" in name else None
+    assert wiring.anchor == expected
+
+
+def test_every_plan_describes_itself() -> None:
+    assert len({plan.describe() for plan in PLANS.values()}) >= len(PLANS) - 2

@@ -1,0 +1,47 @@
+"""What several tests share: tiny learners and tiny batches."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import phinets
+from phinets.methods import Learner
+
+
+class TinyEncoder(nn.Module):
+    """The smallest encoder with a batch norm in it: 5 features of an 8 × 8 image."""
+
+    num_features = 5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, 3, padding=1, bias=False)
+        self.bn = nn.BatchNorm2d(5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.bn(self.conv(x))).mean((2, 3))
+
+
+SMALL: dict[str, Any] = {"projector": (8, 6), "h_hidden": (4,), "g_hidden": (4,), "queue": 16}
+
+
+def tiny_learner(name: str, seed: int = 0, dtype: torch.dtype = torch.float64, **options: Any) -> Learner:
+    """A learner in miniature, with weights that depend on the seed alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        learner = phinets.learner(name, backbone=TinyEncoder(), **{**SMALL, **options})
+    return learner.to(dtype)
+
+
+def tiny_views(n: int = 12, seed: int = 1, dtype: torch.dtype = torch.float64) -> phinets.Views:
+    """Three views that have nothing but their size in common."""
+    generator = torch.Generator().manual_seed(seed)
+    x1, x2, x0 = torch.randn(3, n, 3, 8, 8, generator=generator, dtype=dtype)
+    return phinets.Views(x1, x2, x0)
+
+
+@pytest.fixture
+def views() -> phinets.Views:
+    return tiny_views()

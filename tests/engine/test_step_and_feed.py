@@ -1,0 +1,102 @@
+"""The step that changes weights, and the feed that decides what it sees."""
+
+import pytest
+import torch
+
+from phinets.config.errors import UserError
+from phinets.config.run import Optimisation
+from phinets.config.views import PLANS
+from phinets.engine.device import Precision, pick_device
+from phinets.engine.feed import Feed
+from phinets.engine.optimisers import build_optimiser
+from phinets.engine.step import train_step
+from tests.conftest import tiny_learner, tiny_views
+
+CPU = torch.device("cpu")
+
+
+def feed(seed: int = 0, batch: int = 8) -> Feed:
+    images = torch.randint(0, 256, (30, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    return Feed(
+        images=images, plan=PLANS["simsiam-cifar"], anchor="original", batch=batch, seed=seed, size=16, device=CPU
+    )
+
+
+def test_a_step_is_the_optimiser_s_step_followed_by_the_slow_encoder_s() -> None:
+    learner, twin = tiny_learner("x-phinet"), tiny_learner("x-phinet")
+    views = tiny_views()
+    chosen = Optimisation(momentum=0.0, weight_decay=0.1)
+    losses = train_step(
+        learner, build_optimiser(learner, chosen), views, rate=0.2, peak=0.6, precision=Precision("fp32", CPU)
+    )
+    assert torch.equal(losses.total, twin.loss(views).total)
+    twin.loss(views).total.backward()
+    with torch.no_grad():
+        for name, p in twin.named_parameters():
+            if p.grad is not None:
+                p.sub_((0.6 if name.startswith("h.") else 0.2) * (p.grad + 0.1 * p))
+    twin.after_step()
+    for (name, ours), theirs in zip(learner.named_parameters(), twin.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-12), name
+
+
+def test_gradients_do_not_pile_up() -> None:
+    learner = tiny_learner("simsiam")
+    optimiser = build_optimiser(learner, Optimisation())
+    for _ in range(2):
+        train_step(learner, optimiser, tiny_views(), rate=0.0, peak=0.0, precision=Precision("fp32", CPU))
+    once = tiny_learner("simsiam")
+    once.loss(tiny_views()).total.backward()
+    for ours, theirs in zip(learner.parameters(), once.parameters(), strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        assert torch.allclose(ours.grad, theirs.grad, atol=1e-10)
+
+
+def test_autocast_in_bf16_gives_nearly_the_same_loss() -> None:
+    learner, views = tiny_learner("phinet", dtype=torch.float32), tiny_views(dtype=torch.float32)
+    plain = float(learner.loss(views).total.detach())
+    with Precision("bf16", CPU).autocast():
+        rough = learner.loss(views).total
+    assert abs(float(rough.detach()) - plain) < 0.05
+    assert Precision("auto", CPU).name == "fp32"
+
+
+def test_an_epoch_shows_every_image_once_but_for_the_rest() -> None:
+    order = feed().order(0)
+    assert sorted(order.tolist()) == list(range(30))
+    assert feed().steps_per_epoch == 3
+
+
+def test_orders_differ_by_epoch_and_by_seed() -> None:
+    orders = [feed(seed).order(epoch).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
+    whole = {step: views for step, views, _ in feed().steps(0, 8)}
+    late = {step: views for step, views, _ in feed().steps(5, 8)}
+    assert list(whole) == list(range(8))
+    assert list(late) == [5, 6, 7]
+    for step, views in late.items():
+        assert torch.equal(views.first, whole[step].first)
+        assert torch.equal(views.second, whole[step].second)
+
+
+def test_no_two_steps_see_the_same_views() -> None:
+    firsts = [views.first for _, views, _ in feed(batch=30).steps(0, 4)]
+    assert not any(torch.equal(a, b) for i, a in enumerate(firsts) for b in firsts[:i])
+
+
+def test_a_fault_in_the_thread_that_makes_views_is_not_swallowed() -> None:
+    broken = Feed(
+        images=torch.zeros(4, 3, 16, 16), plan=PLANS["simsiam-cifar"], anchor=None, batch=2, seed=0, size=16, device=CPU
+    )
+    with pytest.raises(UserError, match="uint8"):
+        list(broken.steps(0, 2))
+
+
+def test_the_device_is_found_and_an_impossible_one_is_named() -> None:
+    assert pick_device("cpu") == CPU
+    with pytest.raises(UserError, match="--device"):
+        pick_device("nonsense")

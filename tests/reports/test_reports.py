@@ -1,0 +1,88 @@
+"""Pictures and tables say what the record says."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from phinets.config.record import RunRecord, Summary
+from phinets.config.run import RunConfig
+from phinets.reports.architecture import architecture
+from phinets.reports.curves import curves, save_curves
+from phinets.reports.live import LiveBar, result_table
+
+SUMMARY = Summary(
+    method="x-phinet", backbone="resnet-tiny", data="shapes", seed=0, steps=4, knn=61.25, linear=70.5,
+    knn_untrained=20.75, linear_untrained=31.0, knn_pixels=15.5, linear_pixels=14.0, verdict="healthy", spread=0.9,
+    effective_rank=40.0, dead_share=0.0, seconds=12.0, images_per_second=900.0, data_wait=0.01, protocol="kNN: k=200",
+)  # fmt: skip
+JOURNAL = [
+    {"kind": "step", "step": 1, "epoch": 0.5, "loss": 1.0, "sim1": -0.2, "sim2": 1.2, "lr": 0.1},
+    {"kind": "step", "step": 2, "epoch": 1.0, "loss": 0.5, "sim1": -0.4, "sim2": 0.9, "lr": 0.05},
+    {"kind": "look", "step": 2, "epoch": 1.0, "knn": 44.0, "spread": 0.9, "effective_rank": 12.0, "dead_share": 0.0},
+]
+
+
+def record(journal: list[dict[str, object]] = JOURNAL) -> RunRecord:
+    return RunRecord(folder="r", config=RunConfig(), environment={}, summary=SUMMARY, journal=journal)
+
+
+def spoken(draw: object) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(draw)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_table_shows_the_encoder_beside_its_two_baselines() -> None:
+    said = spoken(result_table(SUMMARY))
+    for number in ("61.2", "70.5", "20.8", "31.0", "15.5", "14.0", "k=200", "healthy"):
+        assert number in said
+
+
+def test_the_curves_hold_the_journal_s_numbers(tmp_path: Path) -> None:
+    figure = curves(record())
+    losses, accuracy, health, *_ = figure.axes
+    assert np.asarray(losses.lines[0].get_ydata()).tolist() == [-0.2, -0.4]
+    assert np.asarray(accuracy.lines[0].get_ydata()).tolist() == [44.0]
+    assert np.asarray(health.lines[0].get_ydata()).tolist() == [0.9]
+    assert {text.get_text() for text in losses.texts} == {"sim1", "sim2"}
+    save_curves(record(), tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_without_labels_has_curves_too() -> None:
+    unlabelled = [{k: v for k, v in row.items() if k != "knn"} for row in JOURNAL]
+    assert "no labels" in {text.get_text() for axes in curves(record(unlabelled)).axes for text in axes.texts}
+
+
+def test_the_architecture_names_what_each_panel_adds() -> None:
+    panels = [{text.get_text() for text in axes.texts} for axes in architecture().axes]
+    assert ["Sim-1" in p for p in panels] == [True, True, True]
+    assert ["Sim-2" in p for p in panels] == [False, True, True]
+    assert ["EMA" in p for p in panels] == [False, False, True]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_bar_tells_all_it_promises(terminal: bool) -> None:
+    out = io.StringIO()
+    bar = LiveBar(Console(file=out, force_terminal=terminal, width=200), steps=2)
+    bar.stepped(JOURNAL[0], 1234.0, 0.02)
+    bar.looked(JOURNAL[2])
+    bar.stepped(JOURNAL[1], 1234.0, 0.02)
+    bar.close()
+    news = bar.line(1234.0, 0.02)
+    for word in (
+        "sim1 -0.400",
+        "sim2 +0.900",
+        "lr 0.0500",
+        "kNN 44.0%",
+        "std√d 0.90",
+        "rank 12",
+        "1234 img/s",
+        "wait 2%",
+    ):
+        assert word in news
+    assert "kNN 44.0%" in out.getvalue()
+    assert ("left" in out.getvalue()) == terminal

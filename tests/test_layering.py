@@ -1,0 +1,92 @@
+"""The house has floors: a module imports only from lower ones, or from its own package."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "phinets"
+
+FLOORS = {
+    "config": 0,
+    "losses": 1,
+    "backbones": 1,
+    "views": 1,
+    "data": 1,
+    "methods": 2,
+    "evaluation": 2,
+    "engine": 3,
+    "reports": 4,
+    "experiments": 5,
+    "cli": 6,
+}
+WITHOUT_TORCH = ("config", "reports", "data/shapes")
+THE_DOOR = ("__init__", "__main__")
+
+
+def imports(path: Path) -> set[str]:
+    """The phinets modules that a file imports when it is loaded or run, type-checking blocks included."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found.add(node.module)
+            if node.module == "phinets":
+                found |= {f"phinets.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def rooms(modules: set[str]) -> set[str]:
+    return {m.split(".")[1] for m in modules if m.startswith("phinets.")} & set(FLOORS)
+
+
+def files() -> list[Path]:
+    return [p for p in sorted(SOURCE.rglob("*.py")) if p.stem not in THE_DOOR or p.parent != SOURCE]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def test_every_room_has_a_floor() -> None:
+    assert {room_of(p) for p in files()} == set(FLOORS)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_imports_only_from_lower_floors(path: Path) -> None:
+    room = room_of(path)
+    upward = {r for r in rooms(imports(path)) if r != room and FLOORS[r] >= FLOORS[room]}
+    assert not upward, f"{room} (floor {FLOORS[room]}) must not import {upward}"
+
+
+@pytest.mark.parametrize("place", WITHOUT_TORCH)
+def test_these_rooms_do_without_torch(place: str) -> None:
+    for path in (SOURCE / place).rglob("*.py"):
+        assert not {m for m in imports(path) if m.split(".")[0] in ("torch", "torchvision")}, path
+
+
+def test_the_engine_does_not_judge() -> None:
+    for path in (SOURCE / "engine").rglob("*.py"):
+        assert "evaluation" not in rooms(imports(path)), path
+
+
+@pytest.mark.parametrize("words", ["import phinets", "from phinets.cli import main; main(['--help'])"])
+def test_nothing_heavy_is_imported_before_it_is_needed(words: str) -> None:
+    heavy = ("torch", "torchvision", "matplotlib", "scipy", "numpy", "tyro")
+    code = f"{words}\nimport sys; print('HEAVY', [m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_help_for_training_comes_without_torch() -> None:
+    code = (
+        "import sys\nfrom phinets.cli.train import parse\n"
+        "try: parse(['--help'])\nexcept SystemExit: pass\n"
+        "print('TORCH', 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "TORCH False"
+    assert "Example: phinets train" in done.stdout
