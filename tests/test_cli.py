@@ -1,6 +1,7 @@
 """The command line, as a person at a keyboard meets it."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ from phinets.cli.train import parse
 from phinets.config.methods import METHODS
 from phinets.experiments.recipes import recipe
 
-TINY = ["--recipe", "smoke", "--epochs", "1", "--batch", "16", "--train-images", "64", "--test-images", "40", "--image-size", "16", "--projector", "16", "16", "--h-hidden", "8", "--g-hidden", "8", "--live-bank", "64", "--live-queries", "20", "--knn-k", "5", "--look-every", "2"]
+TINY = shlex.split(
+    "--recipe smoke --epochs 1 --batch 16 --train-images 64 --test-images 40 --image-size 16 --projector 16 16 "
+    "--h-hidden 8 --g-hidden 8 --live-bank 64 --live-queries 20 --knn-k 5 --look-every 2"
+)
 
 
 def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

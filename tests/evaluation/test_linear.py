@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from phinets.evaluation.linear import fit_probe, linear_accuracy
+from phinets.evaluation.linear import STRENGTHS, fit_probe, linear_accuracy
 
 
 def two_clouds(n: int, gap: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,14 +42,14 @@ def test_the_strength_is_the_one_that_does_best_on_what_was_held_out() -> None:
     x = torch.randn(120, 200, generator=generator)
     x[:, 0] += 2.0 * y
     few = fit_probe(x, y, classes=2).l2
-    assert few in (1e-1, 1e-2, 1e-3, 1e-4)
+    assert few in STRENGTHS
     held = torch.arange(120) % 10 == 0
 
     def accuracy(l2: float) -> float:
         probe = fit_probe(x[~held], y[~held], classes=2, strengths=(l2,))
         return float((probe(x[held]).argmax(1) == y[held]).double().mean())
 
-    assert accuracy(few) >= max(accuracy(l2) for l2 in (1e-1, 1e-2, 1e-3, 1e-4)) - 0.1
+    assert accuracy(few) >= max(accuracy(l2) for l2 in STRENGTHS) - 0.1
 
 
 def test_a_constant_feature_is_harmless() -> None:

@@ -3,7 +3,7 @@
 import io
 import sys
 from contextlib import redirect_stderr
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import tyro
 
@@ -19,11 +19,11 @@ def parse_words(options: type[T], command: str, words: list[str], default: T | N
     """
     shown = io.StringIO()
     known = {} if default is None else {"default": default}
+    flat = (tyro.conf.OmitArgPrefixes,)
     try:
         with redirect_stderr(shown):
-            return tyro.cli(
-                options, prog=f"phinets {command}", args=words, config=(tyro.conf.OmitArgPrefixes,), **known
-            )
+            parse: Any = tyro.cli  # its overloads have no word for a type variable
+            return cast(T, parse(options, prog=f"phinets {command}", args=words, config=flat, **known))
     except SystemExit as left:
         ours = _behind(left)
         if ours is not None:

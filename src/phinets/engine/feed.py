@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from time import perf_counter
 
 import torch
@@ -17,7 +19,7 @@ from phinets.views import Views, make_views, random_stream
 class Feed:
     """The batch of every step as a pure function of (seed, step): whoever resumes at a step sees what would have come.
 
-    One thread makes the next step's views while this step learns; on a GPU they are made on the GPU.
+    Views are made on the device that learns.
     """
 
     images: Tensor
@@ -50,16 +52,28 @@ class Feed:
 
     def steps(self, first: int, last: int) -> Iterator[tuple[int, Views, float]]:
         """(step, its views, seconds waited for them) for every step from `first` up to, not with, `last`."""
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as ahead:
-            made = (ahead.submit(self.views, step, order) for step, order in self._orders(first, last))
-            following = next(made, None)
-            for step in range(first, last):
-                assert following is not None
-                current, asked = following, perf_counter()
-                views = current.result()
-                waited = perf_counter() - asked
-                following = next(made, None)
-                yield step, views, waited
+        coming = self._coming(first, last)
+        for step in range(first, last):
+            asked = perf_counter()
+            views = next(coming)
+            yield step, views, perf_counter() - asked
+
+    def _coming(self, first: int, last: int) -> Iterator[Views]:
+        """The views in turn; for an accelerator, one step ahead.
+
+        A CPU that learns has no core to spare: a second thread would only take turns with the first.
+        """
+        jobs = (partial(self.views, step, order) for step, order in self._orders(first, last))
+        if self.device.type == "cpu":
+            yield from (job() for job in jobs)
+            return
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as thread:
+            made = (thread.submit(job) for job in jobs)
+            current = next(made, None)
+            for following in chain(made, [None]):
+                assert current is not None
+                yield current.result()
+                current = following
 
     def _orders(self, first: int, last: int) -> Iterator[tuple[int, Tensor]]:
         epoch, order = -1, torch.empty(0)

@@ -14,12 +14,13 @@ def default() -> RunConfig:
     """X-PhiNet on shapes with resnet-tiny: the main job, about five minutes on two CPU cores."""
     return RunConfig(
         backbone="resnet-tiny",
-        epochs=16,
-        batch=256,
+        views="shapes",
+        epochs=7,
+        batch=128,
         source=DataOptions(train_images=20_000, test_images=5_000),
         learner=SMALL_HEADS,
-        optimisation=Optimisation(lr=0.06, warmup_epochs=1.0),
-        judging=Judging(look_every=156, live_bank=5000, live_queries=1000),
+        optimisation=Optimisation(lr=0.24, warmup_epochs=1.0),
+        judging=Judging(look_every=156, live_bank=2_000, live_queries=1_000, final_bank=5_000, knn_k=50),
     )
 
 
@@ -28,10 +29,9 @@ def smoke() -> RunConfig:
     return replace(
         default(),
         epochs=2,
-        batch=128,
         source=DataOptions(train_images=2_000, test_images=500),
-        optimisation=Optimisation(lr=0.06, warmup_epochs=0.5),
-        judging=Judging(look_every=10, live_bank=1000, live_queries=500),
+        optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
+        judging=Judging(look_every=10, live_bank=1_000, live_queries=500, knn_k=50),
     )
 
 

@@ -11,17 +11,17 @@ TITLES = {"simsiam": "SimSiam", "phinet": "PhiNet", "x-phinet": "X-PhiNet"}
 
 def architecture() -> Figure:
     """SimSiam, PhiNet and X-PhiNet side by side: what each adds to the one before."""
-    figure = Figure(figsize=(12, 6.4), layout="constrained")
+    figure = Figure(figsize=(12, 5), layout="constrained")
     for axes, name in zip(figure.subplots(1, 3), TITLES, strict=True):
         _panel(axes, name)
     return figure
 
 
 def _panel(axes: Axes, name: str) -> None:
-    axes.set(xlim=(0, 10), ylim=(-0.6, 12.4), aspect="equal")
+    axes.set(xlim=(0, 10), ylim=(-0.2, 11.0), aspect="equal")
     axes.axis("off")
     axes.set_title(TITLES[name], fontsize=15, color=INK, weight="bold")
-    _node(axes, (5, 0.4), "image x", FAINT)
+    _node(axes, (5, 0.4), "image $x$", FAINT)
     _views(axes)
     _sim1(axes)
     if name != "simsiam":
@@ -31,34 +31,34 @@ def _panel(axes: Axes, name: str) -> None:
 def _views(axes: Axes) -> None:
     """Both augmented paths up to their codes, and the predictor of CA3 on the left."""
     for x, i in ((1.8, 1), (8.2, 2)):
-        _arrow(axes, (5, 0.8), (x, 2.0), FAINT, label="augment" if i == 2 else "")
-        _node(axes, (x, 2.4), f"$x_{i}$", FAINT)
+        _arrow(axes, (5, 0.8), (x, 2.0), FAINT)
+        _node(axes, (x, 2.4), f"view $x_{i}$", FAINT)
         _arrow(axes, (x, 2.8), (x, 3.7), FAST)
         _node(axes, (x, 4.1), "encoder $f$", FAST)
-        _arrow(axes, (x, 4.5), (x, 5.7), FAST, label=f"$z_{i}$")
+    _arrow(axes, (1.8, 4.5), (1.8, 5.5), FAST, label="$z_1$")
     _node(axes, (1.8, 6.1), "predictor $h$\n(CA3)", CA3, height=1.1)
 
 
 def _sim1(axes: Axes) -> None:
     """h(z₁) must give z₂, which takes no gradient; symmetrically for the other view."""
-    _arrow(axes, (1.8, 6.7), (4.1, 7.6), CA3, label="$p_1$")
-    _arrow(axes, (8.2, 5.4), (5.9, 7.5), FAST, stopped=True)
-    _loss(axes, (5, 7.8), "Sim-1", CA3)
+    _arrow(axes, (1.8, 6.7), (7.2, 7.4), CA3, label="$p_1$", at=0.25)
+    _arrow(axes, (8.2, 4.5), (8.2, 7.0), FAST, label="$z_2$", stopped=True)
+    _loss(axes, (8.2, 7.5), "Sim-1", CA3)
 
 
 def _sim2(axes: Axes, slow: bool) -> None:
     """g(h(z₁)) must give the code of the image itself; in X-PhiNet that code is the slow encoder's."""
     colour = SLOW if slow else FAST
     _arrow(axes, (5, 0.8), (5, 3.7), FAINT)
-    _node(axes, (5, 4.1), "$f_{long}$" if slow else "encoder $f$", colour)
-    axes.plot([5, 5], [4.5, 7.3], color=colour, linewidth=1.6)
-    _arrow(axes, (5, 8.3), (5, 10.4), colour, label="$z_0$", stopped=True)
-    _arrow(axes, (1.8, 6.7), (1.8, 8.5), CA3)
-    _node(axes, (1.8, 9.0), "predictor $g$\n(CA1)", CA1, height=1.1)
-    _arrow(axes, (1.8, 9.6), (4.1, 10.6), CA1, label="$y_1$")
-    _loss(axes, (5, 10.8), "Sim-2", CA1)
+    _node(axes, (5, 4.1), "$f_{long}$ (slow)" if slow else "encoder $f$", colour)
+    _arrow(axes, (5, 4.5), (5, 9.7), colour, label="$z_0$", at=0.25, stopped=True)
+    _arrow(axes, (1.8, 6.7), (1.8, 8.3), CA3)
+    _node(axes, (1.8, 8.9), "predictor $g$\n(CA1)", CA1, height=1.1)
+    _arrow(axes, (1.8, 9.5), (4.0, 10.1), CA1, label="$y_1$")
+    _loss(axes, (5, 10.2), "Sim-2", CA1)
     if slow:
-        _arrow(axes, (7.0, 4.1), (6.2, 4.1), SLOW, label="EMA")
+        _arrow(axes, (7.0, 4.35), (6.2, 4.35), SLOW)
+        axes.text(6.6, 4.6, "EMA", fontsize=8, color=INK, ha="center")
 
 
 def _node(axes: Axes, centre: tuple[float, float], text: str, colour: str, height: float = 0.8) -> None:
@@ -83,16 +83,17 @@ def _arrow(
     colour: str,
     *,
     label: str = "",
+    at: float = 0.5,
     stopped: bool = False,
 ) -> None:
-    """An arrow with a label; two bars across it where no gradient passes."""
+    """An arrow with a label some way along it; two bars across it where no gradient passes."""
     patch = FancyArrowPatch(
         start, end, arrowstyle="-|>", mutation_scale=13, color=colour, linewidth=1.6, shrinkA=0, shrinkB=0
     )
     axes.add_patch(patch)
-    x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    if label:
-        axes.text(x + 0.25, y, label, fontsize=9, color=INK, va="center")
+    x, y = start[0] + at * (end[0] - start[0]), start[1] + at * (end[1] - start[1])
     if stopped:
-        axes.text(x, y, "//", fontsize=12, color=INK, weight="bold", ha="center", va="center", zorder=4)
-        axes.text(x + 0.45, y - 0.15, "stop-\ngradient", fontsize=7, color=INK, va="center")
+        axes.text(x, y, "=", fontsize=13, color=INK, weight="bold", ha="center", va="center", zorder=4)
+        axes.text(x + 0.3, y, "stop-gradient", fontsize=7, color=INK, va="center")
+    if label:
+        axes.text(x + 0.25, y + (0.5 if stopped else 0.2), label, fontsize=9, color=INK, va="center")

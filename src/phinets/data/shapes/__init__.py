@@ -1,7 +1,10 @@
 """Shapes: an endless world of small pictures that the package draws itself.
 
-One object per picture, of one of ten forms. The form is the class; colour, pattern, ground, light, place, size,
-rotation, clutter and noise are nuisances. Picture `i` of seed `s` is the same on every machine, in any batch.
+Each picture shows four objects of one form. The form is the class; colour, ground, light, place, size, rotation,
+clutter and noise are nuisances. Picture `i` of seed `s` is the same on every machine, in any batch.
+
+Nearly all nuisances differ from object to object and from place to place, and hardly from picture to picture: two
+crops of a picture then have little in common but the form, and that is what a self-supervised learner can find.
 
     images, labels = finite(10_000, part="train")       # uint8 (n, 3, 32, 32), int64 (n,)
     for images, labels in stream(256): ...              # the same pictures, then ever new ones

@@ -1,4 +1,4 @@
-"""The ten forms: signed distance-like functions of a point (u, v) in the frame of the object.
+"""The ten forms: signed distance-like functions of a point (u, v) in the frame of an object.
 
 Negative inside, positive outside, growing by about one per unit of length near the outline, so that drawing can
 smooth the edge. Every form fits the unit disc. A new form is one function and one line in `FORMS`.

@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from phinets.config.errors import UserError
 from phinets.data.shapes import hashing
 
 Numbers = NDArray[np.float32]
 LUMA = (0.299, 0.587, 0.114)
 """How much each channel counts for brightness (Rec. 601)."""
 STROKES = 3
-LATTICE = 5
+LATTICE = 9
 """The ground is interpolated from LATTICE × LATTICE random colours."""
 _NOISE = 1 << 20
 """Hash counters from here on belong to pixel noise, well clear of the scene's own."""
@@ -23,26 +24,32 @@ _NOISE = 1 << 20
 class World:
     """The strengths of all nuisances; lengths in half-widths of the frame, brightness from 0 to 1."""
 
-    radius: tuple[float, float] = (0.6, 0.9)
-    """Smallest and largest radius of the disc that holds the object."""
-    wander: float = 0.05
-    """How far that disc may reach over the edge of the frame."""
-    marble: float = 0.35
-    """How far each colour channel of the ground strays from mid-grey, blotch by blotch."""
+    across: int = 2
+    """The frame is parted into across × across cells, and each holds one object of the picture's form."""
+    radius: tuple[float, float] = (0.65, 1.0)
+    """Smallest and largest radius of the disc that holds an object, in half-widths of its cell."""
     contrast: tuple[float, float] = (0.25, 0.4)
-    """Least and greatest difference in brightness between the object and the ground under it, before the light."""
+    """Least and greatest difference in brightness between an object and the ground under it, before the light."""
     tint: float = 0.15
-    """How far the object's two paints stray from grey, in opposite directions."""
-    pattern: float = 0.2
-    """Largest share of stripes, against the smooth gradient, in the fill of the object."""
+    """How far the paint of an object strays from grey."""
+    texture: float = 0.25
+    """Largest share of an object's paint that its stripes take away."""
+    marble: float = 0.2
+    """How far each colour channel of the ground strays from mid-grey, blotch by blotch."""
     clutter: float = 0.08
-    """Largest change of brightness by a stray stroke on the ground."""
-    gain: tuple[float, float] = (0.8, 1.1)
+    """Largest change of brightness by a stray stroke."""
+    gain: tuple[float, float] = (0.85, 1.1)
     """Weakest and strongest light."""
     shading: float = 0.15
     """How much the light falls off from the middle to one side."""
     noise: float = 0.04
     """Half-width of the uniform noise of each pixel and channel."""
+
+    def __post_init__(self) -> None:
+        if self.across < 1:
+            raise UserError(f"a world {self.across} objects across shows nothing. Set across to 1 or more.")
+        if not 0 < self.radius[0] <= self.radius[1] <= 1:
+            raise UserError(f"objects of radius {self.radius} do not fit their cells. Keep 0 < smallest ≤ largest ≤ 1.")
 
 
 WORLD = World()
@@ -55,14 +62,15 @@ class Scene:
     key: NDArray[np.uint64]
     label: NDArray[np.int64]
     radius: Numbers
+    """Of each object, in half-widths of its cell: (cells, n, 1, 1)."""
     centre: Numbers
+    """x and y of each object, from −1 to 1 over its cell: (2, cells, n, 1, 1)."""
     heading: Numbers
-    objects: Numbers
-    """What the object's two paints add to the ground under them: (2, 3, n, 1, 1)."""
-    grain: Numbers
-    """Direction of the object's own gradient and stripes: (2, n, 1, 1)."""
+    """cos and sin of each object's turn: (2, cells, n, 1, 1)."""
+    paint: Numbers
+    """What each object adds to the colour of the ground: (3, cells, n, 1, 1)."""
     stripes: Numbers
-    """How many, where they begin, and their share: (3, n, 1, 1)."""
+    """How many along x and y of each object, where they begin, and their depth: (4, cells, n, 1, 1)."""
     strokes: Numbers
     """x, y, cos, sin, half-length, half-width and tone of each: (STROKES, 7, n, 1, 1)."""
     marble: Numbers
@@ -108,24 +116,24 @@ def scene_of(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
     """Throw the dice for each picture. The order of the throws is part of what makes a picture: add new ones last."""
     key = hashing.keys(indices, seed)
     dice = Dice(key)
-    label, radius = dice.choice(10), dice(low=world.radius[0], high=world.radius[1])
+    label, cells = dice.choice(10), world.across**2
+    radius = dice(cells, low=world.radius[0], high=world.radius[1])
     return Scene(
         key=key[:, None, None],
         label=label,
         radius=radius,
-        centre=dice(2, low=-1.0) * (1.0 - radius + world.wander),
-        heading=direction(dice()),
-        objects=_paints(dice, world),
-        grain=direction(dice()),
-        stripes=np.stack([dice(low=1.0, high=2.5), dice(), dice(high=world.pattern)]),
+        centre=dice(2, cells, low=-1.0) * (1.0 - radius),
+        heading=direction(dice(cells)),
+        paint=_paint(dice, cells, world),
         strokes=np.stack([_stroke(dice, world.clutter) for _ in range(STROKES)]),
         marble=dice(3, LATTICE, LATTICE, low=0.5 - world.marble, high=0.5 + world.marble),
         light=_light(dice, world),
+        stripes=_stripes(dice, cells, world.texture),
     )
 
 
 def direction(turn: Numbers) -> Numbers:
-    """The unit vector (cos, sin) of very nearly `turn` (0 to 1) of the full circle: (n, 1, 1) → (2, n, 1, 1).
+    """The unit vector (cos, sin) of very nearly `turn` (0 to 1) of the full circle: (…) → (2, …).
 
     cos = (1 − t²)/(1 + t²), sin = 2t/(1 + t²) with |t| ≤ tan 22.5° covers a quarter; whole quarters swap the axes.
     """
@@ -137,22 +145,27 @@ def direction(turn: Numbers) -> Numbers:
     return np.where(quarter >= 2.0, -vector, vector)
 
 
-def _paints(dice: Dice, world: World) -> Numbers:
-    """What the object's two paints add to the ground under them: (2, 3, n, 1, 1).
+def _paint(dice: Dice, cells: int, world: World) -> Numbers:
+    """What each object adds to the ground: (3, cells, n, 1, 1).
 
-    Both are lighter, or both darker, by at least the least contrast, so the outline shows everywhere. Chroma is free
-    of brightness, so colour cannot hide the object; it is opposite in the two, so that the object has no mean colour.
+    Lighter or darker by at least the least contrast, so the outline shows everywhere. Chroma is free of brightness,
+    so colour cannot hide the object.
     """
-    lighter = dice() < 0.5
-    tone = dice(2, low=world.contrast[0], high=world.contrast[1])
-    rgb = dice(3, low=-world.tint, high=world.tint)
-    chroma: Numbers = rgb - (rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2])
-    paints: Numbers = np.where(lighter, tone, -tone)[:, None] + np.stack([chroma, -chroma])
-    return paints
+    tone, lighter = dice(cells, low=world.contrast[0], high=world.contrast[1]), dice(cells) < 0.5
+    rgb = dice(3, cells, low=-world.tint, high=world.tint)
+    grey: Numbers = rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2]
+    brighter: Numbers = np.where(lighter, tone, -tone)
+    return rgb + (brighter - grey)
+
+
+def _stripes(dice: Dice, cells: int, texture: float) -> Numbers:
+    """One to two and a half stripes a half-width in any direction: (4, cells, n, 1, 1)."""
+    along = direction(dice(cells)) * dice(cells, low=1.0, high=2.5)
+    return np.concatenate([along, np.stack([dice(cells), dice(cells, high=texture)])])
 
 
 def _stroke(dice: Dice, clutter: float) -> Numbers:
-    """A short stroke somewhere on the ground, a little lighter or darker: (7, n, 1, 1)."""
+    """A short stroke somewhere, a little lighter or darker: (7, n, 1, 1)."""
     centre, heading = dice(2, low=-1.0), direction(dice())
     shape = np.stack([dice(low=0.05, high=0.3), dice(low=0.03, high=0.08), dice(low=-clutter, high=clutter)])
     return np.concatenate([centre, heading, shape])
