@@ -10,6 +10,9 @@ import phinets
 from phinets.methods import Learner
 
 
+torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
+
+
 class TinyEncoder(nn.Module):
     """The smallest encoder with a batch norm in it: 5 features of an 8 × 8 image."""
 

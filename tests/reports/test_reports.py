@@ -72,7 +72,7 @@ def test_the_bar_tells_all_it_promises(terminal: bool) -> None:
     bar.looked(JOURNAL[2])
     bar.stepped(JOURNAL[1], 1234.0, 0.02)
     bar.close()
-    news = bar.line(1234.0, 0.02)
+    news = bar.line()
     for word in (
         "sim1 -0.400",
         "sim2 +0.900",

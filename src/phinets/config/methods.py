@@ -109,6 +109,11 @@ def method(name: str) -> Method:
     return look_up("method", name, METHODS)
 
 
+def default_projector(value: Method) -> tuple[int, ...]:
+    """The projector's widths where nobody chose: the paper's, or MoCo v2's 128-d head."""
+    return (512, 128) if isinstance(value, Contrast) else (2048, 2048)
+
+
 def describe(value: Method) -> str:
     """A method in one line, read off its value."""
     match value:

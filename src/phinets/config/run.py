@@ -1,10 +1,10 @@
 """One run as one value: everything that decides what a training gives, and nothing else."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from phinets.config.errors import UserError, look_up
-from phinets.config.methods import LearnerOptions, method
+from phinets.config.methods import LearnerOptions, default_projector, method
 from phinets.config.views import PLANS, ViewPlan
 
 
@@ -150,6 +150,12 @@ class RunConfig:
                 f"the warm-up of {self.optimisation.warmup_epochs:g} epochs is longer than the run of {self.epochs}. "
                 f"Use --warmup-epochs {self.epochs / 10:g}, or more --epochs."
             )
+
+    @property
+    def resolved(self) -> "RunConfig":
+        """The same run with nothing left to the method's own choice: what config.yaml keeps."""
+        widths = self.learner.projector or default_projector(method(self.method))
+        return replace(self, learner=replace(self.learner, projector=widths))
 
     @property
     def plan(self) -> ViewPlan:

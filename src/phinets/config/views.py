@@ -122,7 +122,6 @@ class ViewPlan:
 
 _SIMSIAM = Augmentation()
 _SIMSIAM_LARGE = replace(_SIMSIAM, blur_p=0.5)
-_SHAPES = replace(_SIMSIAM, crop_scale=(0.4, 1.0))
 _BYOL = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter=(0.4, 0.4, 0.2, 0.1))
 _PROBE = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, grey_p=0.0)
 
@@ -131,8 +130,6 @@ PLANS: Mapping[str, ViewPlan] = {
     "simsiam-cifar": ViewPlan(first=_SIMSIAM, second=_SIMSIAM),
     # facebookresearch/simsiam, main_simsiam.py
     "simsiam-imagenet": ViewPlan(first=_SIMSIAM_LARGE, second=_SIMSIAM_LARGE),
-    # ours, for the embedded world: a form must be seen nearly whole to be known
-    "shapes": ViewPlan(first=_SHAPES, second=_SHAPES),
     # Grill et al. 2020, appendix B, table 6
     "byol-asymmetric": ViewPlan(first=replace(_BYOL, blur_p=1.0), second=replace(_BYOL, blur_p=0.1, solarise_p=0.2)),
     # divyam3897/UCL, augmentations/simsiam_aug.py: SimSiam's views, CIFAR's statistics

@@ -14,8 +14,7 @@ def default() -> RunConfig:
     """X-PhiNet on shapes with resnet-tiny: the main job, about five minutes on two CPU cores."""
     return RunConfig(
         backbone="resnet-tiny",
-        views="shapes",
-        epochs=7,
+        epochs=9,
         batch=128,
         source=DataOptions(train_images=20_000, test_images=5_000),
         learner=SMALL_HEADS,

@@ -1,12 +1,13 @@
 """Learners by name."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
 from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width
-from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, method
+from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method
 from phinets.config.plain import from_plain
 from phinets.methods.base import Learner, Losses
 from phinets.methods.contrastive import MoCo
@@ -31,6 +32,7 @@ def learner(
     """
     spec = method(name)
     chosen = options or from_plain(LearnerOptions, changes, "options")
+    chosen = replace(chosen, projector=chosen.projector or default_projector(spec))
     encoder = backbone_called(backbone, image_size) if isinstance(backbone, str) else backbone
     features = feature_width(encoder, image_size)
     match spec:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from phinets.config.errors import UserError
-from phinets.config.methods import Anchor, Clock
+from phinets.config.methods import Anchor, Clock, LearnerOptions
 from phinets.methods.encoders import Encoder, Slow
 from phinets.views import Views
 
@@ -73,6 +73,12 @@ class Learner(nn.Module, ABC):
     def constant_rate_parameters(self) -> list[nn.Parameter]:
         """The parameters whose learning rate may stay at its peak: those of h, where there is one."""
         return []
+
+
+def widths_of(options: LearnerOptions) -> tuple[int, ...]:
+    """The projector's widths, which `learner` has settled."""
+    assert options.projector is not None
+    return options.projector
 
 
 def anchor_of(views: Views) -> Tensor:

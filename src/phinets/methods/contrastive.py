@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from phinets import losses
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Contrast, LearnerOptions
-from phinets.methods.base import Learner, Losses
+from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.encoders import Encoder, Slow
 from phinets.views import Views
 
@@ -26,7 +26,7 @@ class MoCo(Learner):
         super().__init__()
         self.anchor = spec.anchor
         self.options = options
-        widths = options.projector or (512, 128)
+        widths = widths_of(options)
         self.f = Encoder(backbone, mlp((features, *widths), hidden_norm=False))
         self.slow = Slow(self.f, options.beta, options.slow_buffers)
         self.register_buffer("queue", F.normalize(torch.randn(options.queue, widths[-1]), dim=1))

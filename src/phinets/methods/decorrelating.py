@@ -5,7 +5,7 @@ from torch import nn
 from phinets import losses
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Decorrelation, LearnerOptions
-from phinets.methods.base import Learner, Losses
+from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.encoders import Encoder
 from phinets.views import Views
 
@@ -17,8 +17,8 @@ class BarlowTwins(Learner):
         super().__init__()
         self.anchor = spec.anchor
         self.options = options
-        widths = options.projector or (2048, 2048)
-        self.f = Encoder(backbone, mlp((features, *widths), last_norm=True, last_affine=options.projector_affine))
+        widths = (features, *widths_of(options))
+        self.f = Encoder(backbone, mlp(widths, last_norm=True, last_affine=options.projector_affine))
 
     def loss(self, views: Views) -> Losses:
         """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂."""

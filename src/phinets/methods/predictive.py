@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from phinets import losses
 from phinets.backbones.heads import mlp
 from phinets.config.methods import LearnerOptions, Sim2, Wiring
-from phinets.methods.base import Learner, Losses, anchor_of
+from phinets.methods.base import Learner, Losses, anchor_of, widths_of
 from phinets.methods.encoders import Encoder, Slow
 from phinets.views import Views
 
@@ -22,7 +22,7 @@ class Predictive(Learner):
         self.options = options
         self.anchor = wiring.anchor
         self.task = 0
-        widths = options.projector or (2048, 2048)
+        widths = widths_of(options)
         d = widths[-1]
         self.f = Encoder(backbone, mlp((features, *widths), last_norm=True, last_affine=options.projector_affine))
         self.h = mlp((d, *options.h_hidden, d))

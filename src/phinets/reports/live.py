@@ -18,7 +18,9 @@ class LiveBar:
     def __init__(self, console: Console, steps: int) -> None:
         self.console = console
         self.steps = steps
-        self.seen: dict[str, Any] = {}
+        self.step: Mapping[str, Any] = {}
+        self.look: Mapping[str, Any] = {}
+        self.speed = ""
         self.progress = Progress(
             TextColumn("{task.completed}/{task.total}"),
             BarColumn(bar_width=20),
@@ -38,31 +40,26 @@ class LiveBar:
 
     def stepped(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
         """Show the newest step."""
-        self.seen |= row
-        news = self.line(images_per_second, data_wait)
-        self.progress.update(self.task, completed=row["step"], news=news)
-        self.seen["speed"] = news
+        self.step = row
+        self.speed = f"{images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
+        self.progress.update(self.task, completed=row["step"], news=self.line())
 
     def looked(self, row: Mapping[str, Any]) -> None:
         """Remember the newest look; where there is no terminal, say it in a line."""
-        self.seen |= {k: v for k, v in row.items() if k not in NOT_TERMS}
+        self.look = row
         if not self.console.is_terminal:
-            self.console.print(f"step {row['step']}/{self.steps}  {self._health()}  {self.seen.get('speed', '')}")
+            self.console.print(f"step {row['step']}/{self.steps} {self.line()}", highlight=False, soft_wrap=True)
 
-    def line(self, images_per_second: float, data_wait: float) -> str:
+    def line(self) -> str:
         """The news in one line."""
-        terms = " ".join(f"{k} {v:+.3f}" for k, v in self.seen.items() if self._is_term(k))
-        rate = f"lr {self.seen.get('lr', 0.0):.4f}"
-        return f"{terms} {rate} {self._health()} {images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
-
-    def _is_term(self, name: str) -> bool:
-        return name not in (*NOT_TERMS, "knn", "spread", "effective_rank", "dead_share", "speed")
+        terms = " ".join(f"{name} {value:+.3f}" for name, value in self.step.items() if name not in NOT_TERMS)
+        return f"{terms} lr {self.step.get('lr', 0.0):.4f} {self._health()} {self.speed}"
 
     def _health(self) -> str:
-        if "spread" not in self.seen:
+        if not self.look:
             return "kNN …"
-        knn = f"kNN {self.seen['knn']:.1f}% " if "knn" in self.seen else ""
-        return f"{knn}std√d {self.seen['spread']:.2f} rank {self.seen['effective_rank']:.0f}"
+        knn = f"kNN {self.look['knn']:.1f}% " if "knn" in self.look else ""
+        return f"{knn}std√d {self.look['spread']:.2f} rank {self.look['effective_rank']:.0f}"
 
 
 def result_table(summary: Summary) -> Table:

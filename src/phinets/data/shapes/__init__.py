@@ -1,7 +1,7 @@
 """Shapes: an endless world of small pictures that the package draws itself.
 
-Each picture shows four objects of one form. The form is the class; colour, ground, light, place, size, rotation,
-clutter and noise are nuisances. Picture `i` of seed `s` is the same on every machine, in any batch.
+Each picture shows four objects of one form. The form is the class; colour, texture, ground, light, place, size,
+rotation, clutter and noise are nuisances. Picture `i` of seed `s` is the same on every machine, in any batch.
 
 Nearly all nuisances differ from object to object and from place to place, and hardly from picture to picture: two
 crops of a picture then have little in common but the form, and that is what a self-supervised learner can find.

@@ -1,0 +1,85 @@
+"""What a run is made of: everything checked and ready before anything is written."""
+
+from dataclasses import dataclass
+
+import torch
+
+from phinets.config.errors import UserError
+from phinets.config.run import RunConfig
+from phinets.data import Split, load
+from phinets.engine.device import Precision, pick_device
+from phinets.engine.feed import Feed
+from phinets.engine.schedules import Timetable
+from phinets.engine.trackers import require_trackers
+from phinets.experiments.judging import Judge
+from phinets.methods import Learner, learner
+from phinets.views import random_stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Everything a run is made of, checked and ready."""
+
+    config: RunConfig
+    device: torch.device
+    precision: Precision
+    learner: Learner
+    feed: Feed
+    timetable: Timetable
+    judge: Judge
+
+
+def set_up(config: RunConfig) -> Bench:
+    """The bench of a run, or an error that says what can't be."""
+    require_trackers(config.compute.log)
+    if config.compute.threads is not None:
+        torch.set_num_threads(config.compute.threads)
+    device = pick_device(config.compute.device)
+    model = _learner(config, device)
+    split = load(config.data, config.source)
+    feed = _feed(config, split, model, device)
+    timetable = Timetable(
+        steps_per_epoch=feed.steps_per_epoch,
+        epochs=config.epochs,
+        warmup_epochs=config.optimisation.warmup_epochs,
+        peak_lr=config.peak_lr,
+        shape=config.optimisation.schedule,
+    )
+    judge = Judge(split=split, plan=config.plan, size=config.source.image_size, protocol=config.judging, device=device)
+    precision = Precision(config.compute.precision, device)
+    return Bench(
+        config=config, device=device, precision=precision, learner=model, feed=feed, timetable=timetable, judge=judge
+    )
+
+
+def _learner(config: RunConfig, device: torch.device) -> Learner:
+    """The learner with the weights that the seed gives, on its device."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(random_stream(config.seed, "init").initial_seed())
+        size = config.source.image_size
+        model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    model = model.to(device)
+    if config.compute.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    if config.compute.compile:
+        for encoder in filter(None, (model.f, model.slow)):
+            encoder.compile()
+    return model
+
+
+def _feed(config: RunConfig, split: Split, model: Learner, device: torch.device) -> Feed:
+    if config.batch > len(split.train):
+        raise UserError(
+            f"the batch of {config.batch} is larger than the data: '{config.data}' gives {len(split.train)} training "
+            f"images. Use --batch {len(split.train)} or less, or more --train-images."
+        )
+    return Feed(
+        images=split.train.images,
+        plan=config.plan,
+        anchor=model.anchor,
+        batch=config.batch,
+        seed=config.seed,
+        size=config.source.image_size,
+        device=device,
+        channels_last=config.compute.channels_last,
+    )
