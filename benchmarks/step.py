@@ -2,7 +2,8 @@
 
 The floor is a bare forward and backward of two views through the backbone. All contenders take turns on the same
 batch, round after round, and each ratio is the median over the rounds of the ratio within a round, so that a machine
-that is busy for a while slows both sides alike. Memory is what torch holds at the worst moment of a step.
+that is busy for a while slows both sides alike. Memory is what torch holds at the worst moment of a step: the weights
+and the optimiser's state, which are always there, and what the step needs beyond them.
 
     python benchmarks/step.py                                   # resnet-tiny with the default recipe's heads
     python benchmarks/step.py --backbone resnet18-cifar --heads paper --batch 32
@@ -11,7 +12,7 @@ that is busy for a while slows both sides alike. Memory is what torch holds at t
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -49,7 +50,7 @@ class Options:
     """Which encoder."""
     heads: Literal["small", "paper"] = "small"
     """The default recipe's heads (256), or the paper's (2048)."""
-    batch: int = 256
+    batch: int = 128
     """Images per step."""
     rounds: int = 12
     """How often each contender takes its turn."""
@@ -70,6 +71,11 @@ class Contender:
         self.learner = self.learner.to(memory_format=torch.channels_last)
         self.optimiser = build_optimiser(self.learner, Optimisation())
         self.precision = Precision("auto", device)
+
+    def held(self) -> int:
+        """Bytes of the weights and of the optimiser's state."""
+        state = (t for slot in self.optimiser.state.values() for t in slot.values())
+        return _bytes(self.learner.state_dict().values()) + _bytes(state)
 
     def steps(self, views: Views, n: int = 1) -> None:
         for _ in range(n):
@@ -107,43 +113,61 @@ def feed(options: Options, device: torch.device) -> Feed:
     )
 
 
-def contenders(options: Options, device: torch.device, views: Views) -> dict[str, Callable[[], None]]:
-    """One call per contender: a full step, or the floor's forward and backward."""
+@dataclass(frozen=True)
+class Turn:
+    """One go of a contender, and the bytes that it holds between two goes."""
+
+    go: Callable[[], None]
+    held: Callable[[], int]
+
+
+def contenders(options: Options, device: torch.device, views: Views) -> dict[str, Turn]:
+    """One turn per contender: a full step, or the floor's forward and backward."""
     encoder = backbone_called(options.backbone).to(device).to(memory_format=torch.channels_last)
 
     def floor() -> None:
         encoder.zero_grad(set_to_none=True)
         (encoder(views.first).mean() + encoder(views.second).mean()).backward()
 
-    def turn(name: str) -> Callable[[], None]:
+    def turn(name: str) -> Turn:
         contender = Contender(name, options, device)
-        return lambda: contender.steps(views)
+        return Turn(lambda: contender.steps(views), contender.held)
 
-    return {FLOOR: floor, **{name: turn(name) for name in options.methods}}
+    bare = Turn(floor, lambda: _bytes(encoder.state_dict().values()))
+    return {FLOOR: bare, **{name: turn(name) for name in options.methods}}
 
 
-def take_turns(turns: Mapping[str, Callable[[], None]], rounds: int, device: torch.device) -> dict[str, list[float]]:
+def take_turns(turns: Mapping[str, Turn], rounds: int, device: torch.device) -> dict[str, list[float]]:
     """Seconds of each contender in each round, after one round that does not count."""
     times: dict[str, list[float]] = {name: [] for name in turns}
     for i in range(rounds + 1):
         for name, turn in turns.items():
             began = perf_counter()
-            turn()
+            turn.go()
             synchronise(device)
             if i > 0:
                 times[name].append(perf_counter() - began)
     return times
 
 
-def peak_memory(turn: Callable[[], None], device: torch.device) -> int:
-    """Bytes that a step holds at its worst moment beyond what it held before."""
+def _bytes(tensors: Iterable[Any]) -> int:
+    return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
+
+
+def peak_memory(turn: Turn, device: torch.device) -> int:
+    """Bytes at the worst moment of a step."""
+    return turn.held() + _extra(turn.go, device)
+
+
+def _extra(go: Callable[[], None], device: torch.device) -> int:
+    """Bytes that a step takes at its worst moment beyond those that were taken before it."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
-        turn()
+        go()
         return torch.cuda.max_memory_allocated(device) - before
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
-        turn()
+        go()
     events = seen.profiler.kineto_results.events()
     changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
     held = worst = 0

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 import phinets
 from phinets.methods import Learner
 
-
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
 
 
