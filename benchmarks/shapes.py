@@ -35,7 +35,7 @@ def images_per_second(batch: int, options: Options) -> float:
         began = process_time()
         for first in range(0, options.images, batch):
             draw(np.arange(first, first + batch) + i * options.images, size=options.size)
-        speeds.append(options.images / (process_time() - began))
+        speeds.append(-(-options.images // batch) * batch / (process_time() - began))
     return statistics.median(speeds[1:])
 
 

@@ -142,7 +142,8 @@ def test_a_bad_config_file_is_named_with_its_fault(
 
 
 def test_an_existing_run_is_refused_and_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "config.yaml").write_text("mine")
+    for name in ("config.yaml", "env.json"):
+        (tmp_path / name).write_text("mine")
     code, _, err = said(["train", *TINY, "--out", str(tmp_path)], capsys)
     assert code == 2
     assert "--overwrite" in err

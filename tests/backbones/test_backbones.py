@@ -3,6 +3,7 @@
 import sys
 import types
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -68,10 +69,24 @@ def test_a_dotted_path_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         backbone("someones_models.number")
 
 
-@pytest.mark.parametrize("path", ["no.such.module", "torch.nn.NoSuchLayer"])
-def test_a_path_that_can_t_be_imported_is_named(path: str) -> None:
-    with pytest.raises(UserError, match="can't be imported"):
+@pytest.mark.parametrize("path", ["no.such.module", "torch.nn.NoSuchLayer", "torch.nn.Linear"])
+def test_a_path_that_gives_nothing_is_named(path: str) -> None:
+    with pytest.raises(UserError, match="can't be had"):
         backbone(path)
+
+
+def test_a_file_beside_the_person_is_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_own_nets.py").write_text("from torch.nn import Flatten\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    assert isinstance(backbone("my_own_nets.Flatten"), nn.Flatten)
+
+
+def test_what_an_encoder_says_of_itself_is_checked_where_the_side_is_known() -> None:
+    encoder = nn.Flatten()
+    encoder.num_features = 7  # type: ignore[assignment]
+    assert feature_width(encoder) == 7
+    assert feature_width(encoder, 8) == 3 * 8 * 8
 
 
 def test_an_unknown_name_offers_the_nearest() -> None:

@@ -57,6 +57,7 @@ def test_a_number_that_yaml_takes_for_text_is_still_a_number() -> None:
         ({"learner": {"projector": 64}}, "must be a list"),
         ({"compute": {"compile": "perhaps"}}, "true or false"),
         ([1, 2], "keys and values"),
+        ({"optimisation": {"lr": 10**400}}, "a number"),
     ],
 )
 def test_a_mistyped_file_is_refused_with_the_place_and_the_cure(plain: Any, says: str) -> None:
@@ -92,8 +93,14 @@ def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None
         (lambda: LearnerOptions(temperature=0), "temperature"),
         (lambda: Optimisation(lr=0), "lr is 0"),
         (lambda: Optimisation(lr=float("nan")), "lr is nan"),
+        (lambda: Optimisation(lr=float("inf")), "lr is inf"),
+        (lambda: LearnerOptions(sim2_weight=float("nan")), "sim2_weight is nan"),
+        (lambda: LearnerOptions(off_diagonal=-1.0), "off_diagonal"),
+        (lambda: Judging(final_bank=5, knn_k=2), "final_bank is 5"),
+        (lambda: RunConfig(method="simsiam", learner=LearnerOptions(sim1_weight=0)), "no other term"),
         (lambda: Optimisation(momentum=1.0), "momentum is 1"),
         (lambda: Optimisation(weight_decay=-1e-4), "weight_decay"),
+        (lambda: Compute(threads=0), "threads is 0"),
         (lambda: DataOptions(train_images=0), "train_images is 0"),
         (lambda: DataOptions(image_size=4), "image_size is 4"),
         (lambda: Judging(knn_k=0), "knn_k is 0"),

@@ -23,7 +23,7 @@ def test_a_checkpoint_carries_on_exactly(tmp_path: Path) -> None:
     optimiser = build_optimiser(first, Optimisation())
     for _ in range(3):
         train_step(first, optimiser, tiny_views(), rate=0.1, peak=0.1, precision=precision)
-    save_checkpoint(tmp_path / "last.pt", first, optimiser, 3)
+    save_checkpoint(tmp_path / "last.pt", first, optimiser, precision, 3)
     second = tiny_learner("x-phinet", seed=8)
     other = build_optimiser(second, Optimisation())
     state = load_checkpoint(tmp_path / "last.pt")

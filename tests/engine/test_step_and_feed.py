@@ -1,5 +1,8 @@
 """The step that changes weights, and the feed that decides what it sees."""
 
+import copy
+from functools import partial
+
 import pytest
 import torch
 
@@ -7,7 +10,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import Optimisation
 from phinets.config.views import PLANS
 from phinets.engine.device import Precision, pick_device
-from phinets.engine.feed import Feed
+from phinets.engine.feed import Feed, ahead
 from phinets.engine.optimisers import build_optimiser
 from phinets.engine.step import train_step
 from tests.conftest import tiny_learner, tiny_views
@@ -55,10 +58,20 @@ def test_gradients_do_not_pile_up() -> None:
 
 def test_autocast_in_bf16_gives_nearly_the_same_loss() -> None:
     learner, views = tiny_learner("phinet", dtype=torch.float32), tiny_views(dtype=torch.float32)
-    plain = float(learner.loss(views).total.detach())
+    twin = copy.deepcopy(learner)
+    plain = learner.loss(views).total
+    plain.backward()
     with Precision("bf16", CPU).autocast():
-        rough = learner.loss(views).total
-    assert abs(float(rough.detach()) - plain) < 0.05
+        rough = twin.loss(views).total
+    rough.backward()
+    assert abs(float(rough.detach()) - float(plain.detach())) < 0.05
+    pairs = zip(learner.named_parameters(), twin.parameters(), strict=True)
+    for (name, exact), cast in (
+        (a, b) for a, b in pairs if b.ndim > 1
+    ):  # a norm takes the gradient of some biases away
+        assert exact.grad is not None
+        assert cast.grad is not None, name
+        assert torch.nn.functional.cosine_similarity(exact.grad.ravel(), cast.grad.ravel(), dim=0) > 0.9, name
     assert Precision("auto", CPU).name == "fp32"
 
 
@@ -88,7 +101,28 @@ def test_no_two_steps_see_the_same_views() -> None:
     assert not any(torch.equal(a, b) for i, a in enumerate(firsts) for b in firsts[:i])
 
 
-def test_a_fault_in_the_thread_that_makes_views_is_not_swallowed() -> None:
+def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
+    started: list[int] = []
+
+    def job(i: int) -> int:
+        started.append(i)
+        return i
+
+    results = ahead(partial(job, i) for i in range(5))
+    assert next(results) == 0
+    assert list(results) == [1, 2, 3, 4]
+    assert started == [0, 1, 2, 3, 4]
+    assert list(ahead([])) == []
+
+
+def test_a_fault_in_the_thread_comes_out_when_its_turn_comes() -> None:
+    results = ahead([lambda: 1, lambda: 1 // 0, lambda: 3])
+    assert next(results) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_images_of_the_wrong_kind_are_refused() -> None:
     broken = Feed(
         images=torch.zeros(4, 3, 16, 16), plan=PLANS["simsiam-cifar"], anchor=None, batch=2, seed=0, size=16, device=CPU
     )
@@ -96,7 +130,8 @@ def test_a_fault_in_the_thread_that_makes_views_is_not_swallowed() -> None:
         list(broken.steps(0, 2))
 
 
-def test_the_device_is_found_and_an_impossible_one_is_named() -> None:
+@pytest.mark.parametrize("name", ["nonsense", "meta", "cuda:99"])
+def test_an_impossible_device_is_named(name: str) -> None:
     assert pick_device("cpu") == CPU
     with pytest.raises(UserError, match="--device"):
-        pick_device("nonsense")
+        pick_device(name)

@@ -122,19 +122,28 @@ def test_an_older_run_is_left_alone_unless_told_otherwise(finished: Path) -> Non
     assert (finished / "summary.json").read_text() == before
 
 
-def test_overwriting_replaces_the_run(tmp_path: Path) -> None:
+def test_overwriting_replaces_the_run_and_nothing_else(tmp_path: Path) -> None:
     run(TINY, tmp_path / "run")
-    (tmp_path / "run" / "old-note").touch()
+    (tmp_path / "run" / "my-note").write_text("mine")
     run(replace(TINY, seed=3), tmp_path / "run", overwrite=True)
-    assert not (tmp_path / "run" / "old-note").exists()
+    assert (tmp_path / "run" / "my-note").read_text() == "mine"
+    assert len(read_journal(tmp_path / "run" / "metrics.jsonl")) == 11
     assert read_config(tmp_path / "run" / "config.yaml").seed == 3
 
 
 def test_a_folder_with_something_else_in_it_is_never_touched(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("mine")
+    for name in ("thesis.tex", "config.yaml"):
+        (tmp_path / name).write_text("mine")
     with pytest.raises(UserError, match="does not hold a run"):
         run(TINY, tmp_path, overwrite=True)
-    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    assert {p.read_text() for p in tmp_path.iterdir()} == {"mine"}
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_empty_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(replace(TINY, epochs=1), Path("."))
+    assert (tmp_path / "summary.json").exists()
 
 
 def test_new_runs_get_names_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +193,24 @@ def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
     assert state["step"] == 3
     assert all(torch.isfinite(v).all() for v in state["learner"].values())
     assert [row["step"] for row in read_journal(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "step"][-1] == 5
+
+
+def test_weights_that_are_no_numbers_are_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient of NaN at the sixth step, where a look is due: its loss is still a number, the weights are not."""
+    from phinets.engine.device import Precision
+
+    def poisoned(self: Precision, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
+        steps.append(1)
+        (loss * (float("nan") if len(steps) == 6 else 1.0)).backward()
+        optimiser.step()
+
+    steps: list[int] = []
+    monkeypatch.setattr(Precision, "step", poisoned)
+    with pytest.raises(DivergedError, match="weights are no longer finite"):
+        run(TINY, tmp_path / "run")
+    state = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.pt")
+    assert state["step"] == 3
+    assert all(torch.isfinite(v).all() for v in state["learner"].values())
 
 
 def test_a_collapse_is_said_once_with_its_cause(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_the_same_seed_gives_the_same_learner(name: str, views: Views) -> None:
 def test_all_state_travels_in_the_state_dict(name: str, views: Views) -> None:
     """A second learner that takes over the state after some steps goes on exactly as the first."""
     first, second = tiny_learner(name), tiny_learner(name, seed=5)
+    first.begin_task(1)
     _steps(first, views, 3)
     second.load_state_dict(first.state_dict())
     assert torch.equal(_steps(first, views, 1), _steps(second, views, 1))

@@ -10,8 +10,9 @@ from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as torchvision
 
 from phinets.config.errors import UserError
+from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation, ViewPlan
-from phinets.views import Anchor, Drawn, Views, apply, augment, draw, make_views, prepare, random_stream
+from phinets.views import Drawn, Views, apply, augment, draw, make_views, prepare, random_stream
 
 AUGMENTATIONS = {
     f"{name}, {place}": augmentation

@@ -1,9 +1,11 @@
 """Encoders by name: image → feature."""
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 import torch
 import torchvision
@@ -62,9 +64,9 @@ def describe_backbone(name: str) -> str:
 
 
 def feature_width(module: nn.Module, image_size: int | None = None) -> int:
-    """How many features an encoder gives: what it says itself, or what it gives for a blank image."""
+    """How many features an encoder gives for a blank image; where its side is not said, what the encoder says."""
     said = getattr(module, "num_features", None)
-    if isinstance(said, int):
+    if image_size is None and isinstance(said, int):
         return said
     side = image_size or 32
     was_training = module.training
@@ -100,14 +102,17 @@ def _timm(name: str) -> nn.Module:
 
 def _dotted(path: str) -> nn.Module:
     module_name, _, attribute = path.replace(":", ".").rpartition(".")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # what lies beside the person is importable, as with python -m
     try:
         build = getattr(import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+        model = build() if callable(build) and not isinstance(build, nn.Module) else build
+    except Exception as error:
         raise UserError(
-            f"the backbone '{path}' was taken for a dotted path, but can't be imported: {error}. "
-            "It must be package.module.callable, importable from here; `phinets list backbones` shows the names."
+            f"the backbone '{path}' was taken for a dotted path, but can't be had: {type(error).__name__}: {error}. It "
+            "must be package.module.callable, importable from here and callable without arguments; `phinets list "
+            "backbones` shows the names."
         ) from error
-    model = build() if callable(build) and not isinstance(build, nn.Module) else build
     if not isinstance(model, nn.Module):
         raise UserError(f"'{path}' gave a {type(model).__name__}; a backbone must be an nn.Module.")
     return model

@@ -1,7 +1,6 @@
 """From words to options."""
 
 import io
-import sys
 from contextlib import redirect_stderr
 from typing import Any, TypeVar, cast
 
@@ -28,8 +27,15 @@ def parse_words(options: type[T], command: str, words: list[str], default: T | N
         ours = _behind(left)
         if ours is not None:
             raise ours from None
-        sys.stderr.write(shown.getvalue())
+        if left.code:
+            raise UserError(_paragraph(shown.getvalue())) from None
         raise
+
+
+def _paragraph(boxed: str) -> str:
+    """The parser's words without the box around them."""
+    lines = (line.strip("│╭╮╰╯─-|+ ") for line in boxed.splitlines())
+    return " ".join(line for line in lines if line)
 
 
 def _behind(error: BaseException | None) -> UserError | None:

@@ -1,14 +1,24 @@
 """What a person got wrong, and the one look-up that every table of names uses."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 class UserError(ValueError):
     """A mistake that the person at the keyboard can mend: the message says what is wrong and what to do."""
+
+
+def require_finite(value: Any) -> None:
+    """Refuse NaN and infinity in any number of a dataclass."""
+    for field in fields(value):
+        number = getattr(value, field.name)
+        if isinstance(number, float) and not math.isfinite(number):
+            raise UserError(f"{field.name} is {number}, but must be a finite number.")
 
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:

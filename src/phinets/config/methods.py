@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from phinets.config.errors import UserError, look_up
+from phinets.config.errors import UserError, look_up, require_finite
 
 Clock = Literal["fast", "slow"]
 Anchor = Literal["original", "augmented"]
@@ -169,11 +169,13 @@ class LearnerOptions:
     """How many keys MoCo keeps."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         if not 0.0 <= self.beta <= 1.0:
             raise UserError(f"beta is {self.beta}, but a momentum lies in [0, 1]. The paper uses 0.99.")
-        if self.temperature <= 0 or self.queue < 1:
+        if self.temperature <= 0 or self.queue < 1 or self.off_diagonal < 0:
             raise UserError(
-                f"temperature must be above 0 and queue at least 1; they are {self.temperature} and {self.queue}."
+                "temperature must be above 0, queue at least 1 and off_diagonal not negative; they are "
+                f"{self.temperature}, {self.queue} and {self.off_diagonal}."
             )
         if self.sim1_weight < 0 or self.sim2_weight < 0 or self.sim1_weight + self.sim2_weight == 0:
             raise UserError(
@@ -183,3 +185,9 @@ class LearnerOptions:
         for name, widths in (("projector", self.projector), ("h_hidden", self.h_hidden), ("g_hidden", self.g_hidden)):
             if widths is not None and (any(w < 1 for w in widths) or (name == "projector" and not widths)):
                 raise UserError(f"{name} is {widths}, but widths are whole numbers above 0, e.g. 2048 2048.")
+
+
+def require_work(value: Method, options: LearnerOptions) -> None:
+    """Refuse weights that leave a learner nothing to learn from."""
+    if isinstance(value, Wiring) and value.sim2 is None and options.sim1_weight == 0:
+        raise UserError("sim1_weight is 0, but this method has no other term to learn from. Use a weight above 0.")

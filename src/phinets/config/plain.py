@@ -62,7 +62,7 @@ def _scalar(hint: type, item: Any, where: str) -> Any:
     if hint is float and not isinstance(item, bool):
         try:  # YAML reads 1e-4 as text
             return float(item)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     if hint is int and isinstance(item, float) and item.is_integer():
         return int(item)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from phinets.config.errors import UserError, look_up
-from phinets.config.methods import LearnerOptions, default_projector, method
+from phinets.config.errors import UserError, look_up, require_finite
+from phinets.config.methods import LearnerOptions, default_projector, method, require_work
 from phinets.config.views import PLANS, ViewPlan
 
 
@@ -56,9 +56,10 @@ class Optimisation:
     """Whether the predictor h keeps the peak rate while all else follows the schedule (SimSiam's rule)."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         _at_least(0, weight_decay=self.weight_decay, momentum=self.momentum, warmup_epochs=self.warmup_epochs)
-        if not self.lr > 0:
-            raise UserError(f"lr is {self.lr}, but a learning rate must be above 0. The paper uses 0.03.")
+        if not 0 < self.lr <= 1e3:
+            raise UserError(f"lr is {self.lr}, but a learning rate lies above 0 and below 1000. The paper uses 0.03.")
         if self.momentum >= 1:
             raise UserError(f"momentum is {self.momentum}, but must be below 1. The paper uses 0.9.")
 
@@ -81,8 +82,10 @@ class Judging:
     """Votes weigh exp(cosine / temperature)."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         _at_least(0, look_every=self.look_every)
         _at_least(1, live_queries=self.live_queries, knn_k=self.knn_k)
+        _at_least(20, live_bank=self.live_bank, final_bank=20 if self.final_bank is None else self.final_bank)
         if not self.knn_temperature > 0:
             raise UserError(f"knn_temperature is {self.knn_temperature}, but must be above 0. The paper uses 0.1.")
         for name, bank in (("live_bank", self.live_bank), ("final_bank", self.final_bank)):
@@ -106,6 +109,10 @@ class Compute:
     """CPU threads; unset: as many as torch chooses."""
     log: tuple[Literal["tensorboard", "wandb"], ...] = ()
     """Further places for the metrics, beside metrics.jsonl."""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            _at_least(1, threads=self.threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +140,7 @@ class RunConfig:
     compute: Compute = field(default_factory=Compute)
 
     def __post_init__(self) -> None:
-        method(self.method)
+        require_work(method(self.method), self.learner)
         plan = self.plan
         if plan.first is None and plan.second is None:
             raise UserError(

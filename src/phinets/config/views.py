@@ -128,6 +128,8 @@ _PROBE = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=
 PLANS: Mapping[str, ViewPlan] = {
     # Chen & He 2021, appendix D; the PhiNet paper's CIFAR views
     "simsiam-cifar": ViewPlan(first=_SIMSIAM, second=_SIMSIAM),
+    # the same with the paper's text in place of its code: the original is the image itself
+    "simsiam-cifar/plain-anchor": ViewPlan(first=_SIMSIAM, second=_SIMSIAM, anchor="plain"),
     # facebookresearch/simsiam, main_simsiam.py
     "simsiam-imagenet": ViewPlan(first=_SIMSIAM_LARGE, second=_SIMSIAM_LARGE),
     # Grill et al. 2020, appendix B, table 6

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import torch
 
 from phinets.config.errors import UserError
+from phinets.engine.device import Precision
 from phinets.methods import Learner
 
 FORMAT = 1
@@ -25,21 +26,23 @@ def write_whole(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
-    except OSError as error:
-        raise UserError(
-            f"'{path}' can't be written: {error.strerror or error}. Free some space or choose another --out."
-        ) from error
+    except (OSError, RuntimeError) as error:  # torch speaks of a full disk in a RuntimeError
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"'{path}' can't be written: {reason}. Free some space or choose another --out.") from error
     finally:
         aside.unlink(missing_ok=True)
 
 
-def save_checkpoint(path: Path, learner: Learner, optimiser: torch.optim.Optimizer, step: int) -> None:
-    """Everything that the next step depends on, beside the config and the step number."""
+def save_checkpoint(
+    path: Path, learner: Learner, optimiser: torch.optim.Optimizer, precision: Precision, step: int
+) -> None:
+    """Everything that the next step depends on, beside the config."""
     state = {
         "format": FORMAT,
         "step": step,
         "learner": learner.state_dict(),
         "optimiser": optimiser.state_dict(),
+        "scaler": precision.scaler.state_dict(),
     }
     write_whole(path, lambda file: torch.save(state, file))
 

@@ -15,7 +15,7 @@ def pick_device(name: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()  # which a device without memory, such as meta, can't
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"the device '{name}' can't be used here ({first}). Use --device auto, or cpu.") from error

@@ -1,11 +1,11 @@
 """The views of each step, made ahead of time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from time import perf_counter
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +13,8 @@ from torch import Tensor
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
 from phinets.views import Views, make_views, random_stream
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +69,7 @@ class Feed:
         if self.device.type == "cpu":
             yield from (job() for job in jobs)
             return
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as thread:
-            made = (thread.submit(job) for job in jobs)
-            current = next(made, None)
-            for following in chain(made, [None]):
-                assert current is not None
-                yield current.result()
-                current = following
+        yield from ahead(jobs)
 
     def _orders(self, first: int, last: int) -> Iterator[tuple[int, Tensor]]:
         epoch, order = -1, torch.empty(0)
@@ -82,3 +78,14 @@ class Feed:
                 epoch = step // self.steps_per_epoch
                 order = self.order(epoch)
             yield step, order
+
+
+def ahead(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results of the jobs in turn, the next one being worked on by a thread while the last one is used."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as thread:
+        made = (thread.submit(job) for job in jobs)
+        current = next(made, None)
+        while current is not None:
+            following = next(made, None)
+            yield current.result()
+            current = following

@@ -28,8 +28,11 @@ class Journal:
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Append the rows and hand them to the system at once."""
-        self._file.writelines(json.dumps(row) + "\n" for row in rows)
-        self._file.flush()
+        try:
+            self._file.writelines(json.dumps(row) + "\n" for row in rows)
+            self._file.flush()
+        except OSError as error:
+            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. Free some space.") from error
         for tracker in self._trackers:
             for row in rows:
                 tracker.write(row)

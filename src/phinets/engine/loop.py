@@ -125,6 +125,8 @@ class Loop:
 
     def _look(self, done: int, losses: Losses) -> None:
         assert losses.codes is not None
+        if not all(bool(torch.isfinite(p).all()) for p in self.learner.parameters()):
+            raise DivergedError(f"the weights are no longer finite numbers after step {done}.")
         row = {"kind": "look", "step": done, "epoch": done / self.feed.steps_per_epoch, **self.look(losses.codes)}
         self.journal.write([row])
         self.watcher.looked(row)

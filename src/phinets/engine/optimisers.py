@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, overload
 
 import torch
-from torch import nn
 
 from phinets.config.run import Optimisation
 from phinets.methods import Learner
@@ -74,8 +73,3 @@ def set_rates(optimiser: torch.optim.Optimizer, *, rate: float, peak: float) -> 
     """The schedule's rate for what moves, the peak for what is steady."""
     for group in optimiser.param_groups:
         group["lr"] = peak if group["steady"] else rate
-
-
-def parameter_count(module: nn.Module) -> int:
-    """How many numbers a module learns."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Verdict = Literal["healthy", "collapsing", "collapsed"]
+from phinets.config.record import Verdict
 
 
 def spread(z: Tensor) -> float:

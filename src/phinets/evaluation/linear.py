@@ -1,4 +1,4 @@
-"""The linear probe on cached features: multinomial logistic regression, solved to convergence."""
+"""The linear probe on cached features: multinomial logistic regression by L-BFGS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

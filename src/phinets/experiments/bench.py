@@ -62,9 +62,22 @@ def _learner(config: RunConfig, device: torch.device) -> Learner:
     if config.compute.channels_last:
         model = model.to(memory_format=torch.channels_last)
     if config.compute.compile:
-        for encoder in filter(None, (model.f, model.slow)):
-            encoder.compile()
+        _compile(model, config.source.image_size, device)
     return model
+
+
+def _compile(model: Learner, size: int, device: torch.device) -> None:
+    """Compile the encoders, and try f once, so that a machine that can't is found out before anything is written."""
+    for encoder in filter(None, (model.f, model.slow)):
+        encoder.compile()
+    try:
+        with torch.no_grad():
+            model.f.eval()(torch.zeros(2, 3, size, size, device=device))
+    except Exception as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
+    finally:
+        model.train()
 
 
 def _feed(config: RunConfig, split: Split, model: Learner, device: torch.device) -> Feed:

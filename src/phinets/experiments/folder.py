@@ -14,6 +14,11 @@ from phinets.config.run import RunConfig
 from phinets.engine.checkpoint import write_whole
 
 CONFIG = "config.yaml"
+RUN_FILES = (
+    CONFIG, "env.json", "metrics.jsonl", "checkpoints", "backbone.safetensors", "curves.png", "summary.json",
+    "tensorboard", "wandb",
+)  # fmt: skip
+"""What a run leaves, and what overwriting it takes away: nothing else."""
 
 
 def run_folder(out: Path | None, method: str) -> Path:
@@ -31,18 +36,21 @@ def require_free(folder: Path, overwrite: bool) -> None:
         raise UserError(f"'{folder}' is a file, but a run needs a folder. Choose another --out.")
     if not folder.exists() or not any(folder.iterdir()):
         return
-    if not (folder / CONFIG).exists():
+    if not all((folder / name).exists() for name in (CONFIG, "env.json")):
         raise UserError(f"'{folder}' is not empty and does not hold a run, so it is left alone. Choose another --out.")
     if not overwrite:
         raise UserError(f"'{folder}' already holds a run. Choose another --out, or say --overwrite to replace it.")
 
 
 def claim(folder: Path, overwrite: bool) -> None:
-    """Make the folder, empty."""
+    """Make the folder, and take an older run out of it."""
     require_free(folder, overwrite)
     try:
-        if folder.exists():
-            shutil.rmtree(folder)
+        for old in (folder / name for name in RUN_FILES):
+            if old.is_dir():
+                shutil.rmtree(old)
+            else:
+                old.unlink(missing_ok=True)
         (folder / "checkpoints").mkdir(parents=True)
     except OSError as error:
         raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
@@ -72,6 +80,6 @@ def read_config(path: Path) -> RunConfig:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"the config '{path}' is not YAML: {error}.") from error
     try:
-        return from_plain(RunConfig, plain or {})
+        return from_plain(RunConfig, {} if plain is None else plain)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from safetensors.torch import save
 
@@ -19,7 +20,7 @@ from phinets.experiments.environment import environment
 from phinets.experiments.folder import claim, require_free, run_folder, write_config, write_json
 from phinets.experiments.meter import Meter
 from phinets.experiments.watching import Silent, Watcher
-from phinets.reports.curves import save_curves
+from phinets.reports.curves import curves_png
 
 
 def run(
@@ -37,13 +38,14 @@ def run(
     bench = set_up(config)
     claim(folder, overwrite)
     write_config(folder, config)
-    write_json(folder / "env.json", environment(config.seed, bench.device, bench.precision.name))
+    made_with = environment(config.seed, bench.device, bench.precision.name)
+    write_json(folder / "env.json", made_with)
     watcher.began(folder, config, bench.timetable.total)
     untrained, by_pixels = bench.judge.score(bench.learner.encoder()), bench.judge.pixel_score()
     meter, pace = _train(bench, folder, watcher)
     trained = bench.judge.score(bench.learner.encoder())
     summary = _summary(bench, meter, pace, (trained, untrained, by_pixels), perf_counter() - began)
-    return _record(bench, folder, summary)
+    return _record(bench, folder, summary, made_with)
 
 
 def _train(bench: Bench, folder: Path, watcher: Watcher) -> tuple[Health, Pace]:
@@ -60,7 +62,7 @@ def _train(bench: Bench, folder: Path, watcher: Watcher) -> tuple[Health, Pace]:
             precision=bench.precision,
             journal=journal,
             look=meter.look,
-            save=lambda step: save_checkpoint(checkpoint, bench.learner, optimiser, step),
+            save=lambda step: save_checkpoint(checkpoint, bench.learner, optimiser, bench.precision, step),
             watcher=watcher,
             every=bench.config.judging.look_every,
         )
@@ -107,17 +109,17 @@ def _summary(bench: Bench, meter: Health, pace: Pace, scores: tuple[Score, Score
     )
 
 
-def _record(bench: Bench, folder: Path, summary: Summary) -> RunRecord:
+def _record(bench: Bench, folder: Path, summary: Summary, made_with: dict[str, Any]) -> RunRecord:
     weights = {name: value.contiguous() for name, value in bench.learner.encoder().state_dict().items()}
     note = {"method": summary.method, "backbone": summary.backbone}
     write_whole(folder / "backbone.safetensors", save(weights, note))
     record = RunRecord(
         folder=str(folder),
         config=bench.config,
-        environment=environment(bench.config.seed, bench.device, bench.precision.name),
+        environment=made_with,
         summary=summary,
         journal=read_journal(folder / "metrics.jsonl"),
     )
-    save_curves(record, folder / "curves.png")
+    write_whole(folder / "curves.png", curves_png(record))
     write_json(folder / "summary.json", to_plain(record.summary))
     return record

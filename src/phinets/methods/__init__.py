@@ -7,8 +7,8 @@ from torch import nn
 
 from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width
-from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method
-from phinets.config.plain import from_plain
+from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method, require_work
+from phinets.config.plain import from_plain, to_plain
 from phinets.methods.base import Learner, Losses
 from phinets.methods.contrastive import MoCo
 from phinets.methods.decorrelating import BarlowTwins
@@ -31,7 +31,8 @@ def learner(
     `learner("x-phinet/cosine", beta=0.97)`.
     """
     spec = method(name)
-    chosen = options or from_plain(LearnerOptions, changes, "options")
+    chosen = from_plain(LearnerOptions, {**to_plain(options or LearnerOptions()), **changes}, "options")
+    require_work(spec, chosen)
     chosen = replace(chosen, projector=chosen.projector or default_projector(spec))
     encoder = backbone_called(backbone, image_size) if isinstance(backbone, str) else backbone
     features = feature_width(encoder, image_size)

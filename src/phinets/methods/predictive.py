@@ -16,12 +16,15 @@ SIM2_DISTANCE = {"mse": losses.mean_squared_error, "cosine": losses.negative_cos
 class Predictive(Learner):
     """f, h and g wired as a `Wiring` says; read `loss` beside figure 1 of the paper."""
 
+    task: Tensor
+    """Which task of a stream it is, from 0; RM-SimSiam's rule depends on it."""
+
     def __init__(self, wiring: Wiring, backbone: nn.Module, features: int, options: LearnerOptions) -> None:
         super().__init__()
         self.wiring = wiring
         self.options = options
         self.anchor = wiring.anchor
-        self.task = 0
+        self.register_buffer("task", torch.zeros((), dtype=torch.long))
         widths = widths_of(options)
         d = widths[-1]
         self.f = Encoder(backbone, mlp((features, *widths), last_norm=True, last_affine=options.projector_affine))
@@ -91,11 +94,11 @@ class Predictive(Learner):
 
     def begin_task(self, task: int) -> None:
         """RM-SimSiam pulls f back towards its history from the second task on."""
-        self.task = task
+        self.task.fill_(task)
 
     def after_step(self) -> None:
         """The slow encoder follows; from the second task on RM-SimSiam's f first goes back towards its history."""
-        if self.wiring.history and self.task > 0:
+        if self.wiring.history and int(self.task) > 0:
             assert self.slow is not None
             self.slow.pull(self.f)
         super().after_step()

@@ -1,6 +1,6 @@
 """Learning curves of one run."""
 
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from phinets.config.record import RunRecord
 from phinets.reports.palette import FAINT, FAST, INK, SLOW, TERMS
 
 
-def save_curves(record: RunRecord, path: Path) -> None:
+def curves_png(record: RunRecord) -> bytes:
     """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the steps."""
-    curves(record).savefig(path, dpi=120)
+    file = BytesIO()
+    curves(record).savefig(file, dpi=120, format="png")
+    return file.getvalue()
 
 
 def curves(record: RunRecord) -> Figure:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from phinets.config.record import Summary
 
@@ -22,27 +24,30 @@ class LiveBar:
         self.look: Mapping[str, Any] = {}
         self.speed = ""
         self.progress = Progress(
-            TextColumn("{task.completed}/{task.total}"),
-            BarColumn(bar_width=20),
+            TextColumn("step {task.completed}/{task.total}"),
+            BarColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[news]}"),
-            console=console,
-            disable=not console.is_terminal,
         )
-        self.task: TaskID = self.progress.add_task("", total=steps, news="")
-        self.progress.start()
+        self.task: TaskID = self.progress.add_task("", total=steps)
+        self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
+        if console.is_terminal:
+            self.live.start()
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        self.progress.stop()
+        self.live.stop()
+
+    def _picture(self) -> Group:
+        """The bar, and the news below it, wrapped where the terminal is narrow."""
+        return Group(self.progress, Text(self.line()))
 
     def stepped(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
         """Show the newest step."""
         self.step = row
         self.speed = f"{images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
-        self.progress.update(self.task, completed=row["step"], news=self.line())
+        self.progress.update(self.task, completed=row["step"])
 
     def looked(self, row: Mapping[str, Any]) -> None:
         """Remember the newest look; where there is no terminal, say it in a line."""

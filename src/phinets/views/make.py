@@ -1,17 +1,16 @@
 """From a batch of images to what the learner sees (`make_views`) and what an evaluator sees (`prepare`)."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from phinets.config.errors import UserError
+from phinets.config.methods import Anchor
 from phinets.config.views import Augmentation, ViewPlan
 from phinets.views.augment import apply, central
 from phinets.views.parameters import draw
-
-Anchor = Literal["original", "augmented"]
 
 
 class Views(NamedTuple):
