@@ -96,9 +96,11 @@ def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
         assert torch.equal(views.second, whole[step].second)
 
 
-def test_no_two_steps_see_the_same_views() -> None:
-    firsts = [views.first for _, views, _ in feed(batch=30).steps(0, 4)]
-    assert not any(torch.equal(a, b) for i, a in enumerate(firsts) for b in firsts[:i])
+def test_the_same_images_are_seen_otherwise_at_every_step_and_under_every_seed() -> None:
+    order = torch.arange(30)
+    seen = [feed(seed, batch=30).views(step, order).first for seed in (0, 1) for step in range(3)]
+    assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
+    assert torch.equal(seen[0], feed(0, batch=30).views(0, order).first)
 
 
 def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
