@@ -123,6 +123,12 @@ def test_look_up_says_what_is_known_where_nothing_is_near() -> None:
         look_up("fruit", "zzz", {"pear": 1, "apple": 2})
 
 
+def test_look_up_shows_only_the_nearest_of_many() -> None:
+    with pytest.raises(UserError, match=r"Did you mean 'net42'\? Nearest: net42, net") as told:
+        look_up("net", "net42x", {f"net{i}": i for i in range(1000)})
+    assert len(str(told.value)) < 200
+
+
 @pytest.mark.parametrize("name", [n for n, m in METHODS.items() if isinstance(m, Wiring)])
 def test_a_wiring_asks_for_a_third_view_exactly_where_its_name_says_so(name: str) -> None:
     wiring = METHODS[name]

@@ -94,8 +94,7 @@ def _timm(name: str) -> nn.Module:
         timm = import_module("timm")
     except ImportError:
         raise UserError(f"'timm:{name}' needs timm, which is not installed: pip install 'phinets[timm]'.") from None
-    if name not in timm.list_models():
-        look_up("timm model", name, dict.fromkeys(timm.list_models(f"*{name[:4]}*") or ["resnet18"]))
+    look_up("timm model", name, dict.fromkeys(timm.list_models()))
     model: nn.Module = timm.create_model(name, pretrained=False, num_classes=0)
     return model
 

@@ -36,4 +36,6 @@ def unknown(kind: str, name: str, known: list[str]) -> str:
     """The sentence for a name that no table holds."""
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f" Did you mean '{close[0]}'?" if close else ""
-    return f"there is no {kind} called '{name}'.{hint} Known: {', '.join(sorted(known))}."
+    few = len(known) <= 25
+    listed = sorted(known) if few else get_close_matches(name.lower(), known, n=8, cutoff=0.0)
+    return f"there is no {kind} called '{name}'.{hint} {'Known' if few else 'Nearest'}: {', '.join(listed)}."
