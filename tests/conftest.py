@@ -3,11 +3,16 @@
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 
-import phinets
-from phinets.methods import Learner
+from phinets.config.cores import share_cores
+
+share_cores()  # before torch is loaded
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+import phinets  # noqa: E402
+from phinets.methods import Learner  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
 

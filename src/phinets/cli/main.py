@@ -1,7 +1,6 @@
 """The door: which command, and how its result, its errors and its warnings are said."""
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from importlib import import_module
 from typing import TextIO
 
 from phinets import __version__
+from phinets.config.cores import share_cores
 from phinets.config.errors import UserError, unknown
 
 COMMANDS: Mapping[str, str] = {
@@ -16,11 +16,6 @@ COMMANDS: Mapping[str, str] = {
     "list": "what there is: methods, backbones, data, views, recipes",
     "draw": "redraw a picture of the documentation",
 }
-
-SPINS = "100000"
-"""How long an OpenMP thread spins before it sleeps. By default it spins for good, and where another program wants the
-cores too, a step then takes up to ten times as long; with this it takes its fair share, and a quiet machine loses
-nothing. Read by libgomp when torch is loaded."""
 
 HELP = """\
 phinets: brain-inspired self-supervised learning (PhiNet, X-PhiNet and their baselines)
@@ -49,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _command(name: str, words: list[str]) -> int:
     """One command, from its words to its exit code."""
-    os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+    share_cores()
     as_json = "--json" in words
     warnings.showwarning = _say_warning
     try:

@@ -1,0 +1,13 @@
+"""Sharing the cores with whoever else is on the machine."""
+
+import os
+
+SPINS = "100000"
+"""How long an OpenMP thread spins before it sleeps. By default it spins for good, and where another program wants the
+cores too, a step then takes up to ten times as long; with this it takes its fair share, and a quiet machine loses
+nothing."""
+
+
+def share_cores() -> None:
+    """Let waiting threads sleep, unless the person has said otherwise. libgomp reads it when torch is loaded."""
+    os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
