@@ -53,18 +53,22 @@ def _solve(
 ) -> tuple[Tensor, Tensor]:
     """Weight (d, classes) and bias (classes,) at the minimum, by L-BFGS."""
     d = x.shape[1]
+    truth = F.one_hot(y, classes).to(x.dtype)
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        both = torch.from_numpy(flat.reshape(d + 1, classes)).to(x.dtype).requires_grad_()
-        value = F.cross_entropy(x @ both[:d] + both[d], y) + l2 / 2 * both[:d].square().sum()
-        (gradient,) = torch.autograd.grad(value, both)
-        return float(value.detach()), gradient.double().numpy().ravel()
+        both = torch.from_numpy(flat.reshape(d + 1, classes)).to(x.dtype)
+        weight = both[:d]
+        log_share = torch.log_softmax(x @ weight + both[d], dim=1)
+        value = F.nll_loss(log_share, y) + l2 / 2 * weight.square().sum()
+        error = (log_share.exp() - truth) / len(x)
+        gradient = torch.cat([x.T @ error + l2 * weight, error.sum(0, keepdim=True)])
+        return float(value), gradient.double().numpy().ravel()
 
     first = (
         np.zeros((d + 1) * classes) if start is None else torch.cat([start[0], start[1][None]]).double().numpy().ravel()
     )
     found = minimize(
-        objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "gtol": 1e-5, "ftol": 1e-7}
+        objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "gtol": 1e-5, "ftol": 1e-6}
     )
     both = torch.from_numpy(found.x.reshape(d + 1, classes)).to(x.dtype)
     return both[:d], both[d]

@@ -30,7 +30,7 @@ def smoke() -> RunConfig:
         epochs=2,
         source=DataOptions(train_images=2_000, test_images=500),
         optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
-        judging=Judging(look_every=10, live_bank=1_000, live_queries=500, knn_k=50),
+        judging=Judging(look_every=10, live_bank=1_000, live_queries=500, final_bank=1_000, knn_k=50),
     )
 
 
