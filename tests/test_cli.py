@@ -79,6 +79,12 @@ def test_options_change_the_recipe_and_nothing_else() -> None:
     assert (parsed.epochs, parsed.source, parsed.judging) == (expected.epochs, expected.source, expected.judging)
 
 
+def test_a_config_file_is_where_the_other_options_start(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("epochs: 20\noptimisation: {lr: 1e-2}\n")
+    parsed = parse(["--config", str(tmp_path / "c.yaml"), "--seed", "5"]).run
+    assert (parsed.epochs, parsed.optimisation.lr, parsed.seed) == (20, 0.01, 5)
+
+
 def test_with_no_further_word_it_is_the_main_job() -> None:
     assert parse([]).run == recipe("default")
 

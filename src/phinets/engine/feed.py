@@ -1,4 +1,4 @@
-"""The views of each step, made ahead of time."""
+"""The views of each step: which images, in which order, seen how."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
