@@ -1,7 +1,8 @@
 """The judgement of an encoder on a data set, the same while it learns and at the end."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from phinets.config.record import Score
 from phinets.config.run import Judging
 from phinets.config.views import ViewPlan
-from phinets.data import ImageSet, Split
+from phinets.data import ImageSet, Rejects, Split, batches
 from phinets.evaluation.features import features, pixels
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
@@ -25,19 +26,23 @@ class Judge:
     size: int
     protocol: Judging
     device: torch.device
+    rejects: Rejects
 
     def live_knn(self, encoder: nn.Module) -> float | None:
         """kNN on the small bank, for the eye during training."""
         bank, asked = self.split.train.head(self.protocol.live_bank), self.split.test.head(self.protocol.live_queries)
-        return self._knn(bank, asked, self._features(encoder, bank), self._features(encoder, asked))
+        if bank.labels is None or asked.labels is None:
+            return None
+        return self._knn(self._embedded(bank, encoder), self._embedded(asked, encoder))
 
-    def score(self, encoder: nn.Module) -> Score:
-        """kNN and linear probe on the final bank and the whole test part."""
-        return self._score(lambda images: self._features(encoder, images))
-
-    def pixel_score(self) -> Score:
-        """The same for raw pixels."""
-        return self._score(lambda images: pixels(images.images, self._prepare))
+    def score(self, encoder: nn.Module | None) -> Score:
+        """kNN and linear probe on the final bank and the whole test part; of raw pixels where there is no encoder."""
+        bank, asked = self.split.train.head(self.protocol.final_bank), self.split.test
+        if bank.labels is None or asked.labels is None:
+            return Score(knn=None, linear=None)
+        known, queries = self._embedded(bank, encoder), self._embedded(asked, encoder)
+        linear = linear_accuracy(queries.features, queries.labels, known.features, known.labels)
+        return Score(knn=self._knn(known, queries), linear=linear)
 
     def describe(self) -> str:
         """The protocol in words, to stand beside every number."""
@@ -49,22 +54,33 @@ class Judge:
             "linear: logistic regression on cached features, L2 chosen on a held-out tenth"
         )
 
-    def _score(self, embed: Callable[[ImageSet], Tensor]) -> Score:
-        bank, asked = self.split.train.head(self.protocol.final_bank), self.split.test
-        if bank.labels is None or asked.labels is None:
-            return Score(knn=None, linear=None)
-        known, queries = embed(bank), embed(asked)
-        linear = linear_accuracy(queries, asked.labels, known, bank.labels)
-        return Score(knn=self._knn(bank, asked, known, queries), linear=linear)
-
-    def _knn(self, bank: ImageSet, asked: ImageSet, known: Tensor, queries: Tensor) -> float | None:
-        if bank.labels is None or asked.labels is None:
-            return None
+    def _knn(self, bank: "Embedded", asked: "Embedded") -> float:
         k, temperature = self.protocol.knn_k, self.protocol.knn_temperature
-        return knn_accuracy(queries, asked.labels, known, bank.labels, k=k, temperature=temperature)
+        return knn_accuracy(asked.features, asked.labels, bank.features, bank.labels, k=k, temperature=temperature)
 
-    def _features(self, encoder: nn.Module, images: ImageSet) -> Tensor:
-        return features(encoder, images.images, self._prepare, device=self.device)
+    def _embedded(self, asked: ImageSet, encoder: nn.Module | None) -> "Embedded":
+        assert asked.labels is not None
+        rows: list[Tensor] = []
+        chunks = self._chunks(asked, rows)
+        found = pixels(chunks, self._prepare) if encoder is None else self._features(encoder, chunks)
+        return Embedded(found, asked.labels[torch.cat(rows)])
+
+    def _chunks(self, asked: ImageSet, rows: list[Tensor]) -> Iterator[Tensor]:
+        """The images a batch at a time; `rows` is told which they are, and `rejects` which are bad."""
+        for taken in batches(asked.images, 512):
+            rows.append(taken.rows)
+            self.rejects.add(taken.bad)
+            yield taken.images
+
+    def _features(self, encoder: nn.Module, chunks: Iterable[Tensor]) -> Tensor:
+        return features(encoder, chunks, self._prepare, device=self.device)
 
     def _prepare(self, images: Tensor) -> Tensor:
         return prepare(images, self.plan, self.size)
+
+
+class Embedded(NamedTuple):
+    """Features (n, d) and labels (n,)."""
+
+    features: Tensor
+    labels: Tensor

@@ -1,0 +1,64 @@
+"""Images by number, wherever they are. What can't be used is said and replaced, never shown as if it were whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Bad(NamedTuple):
+    """An image that can't be used."""
+
+    where: str
+    """Its path."""
+    why: str
+
+
+class Taken(NamedTuple):
+    """Images that were asked for."""
+
+    images: Tensor
+    """uint8 (n, 3, height, width)."""
+    rows: Tensor
+    """Which they are: the numbers asked for, save that the next good image stands in for a bad one."""
+    bad: tuple[Bad, ...] = ()
+    """Those that were asked for or tried, and can't be used."""
+
+
+class Images(Protocol):
+    """Images that can be had by their numbers, 0 to n − 1."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Tensor) -> Taken:
+        """The images of these numbers: a pure function of the data, so every process and every resumed run agree."""
+
+    def head(self, n: int | None) -> "Images":
+        """The first n only; all where n is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """Images that are all there."""
+
+    pixels: Tensor
+    """uint8 (n, 3, height, width)."""
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def take(self, rows: Tensor) -> Taken:
+        """The images of these numbers."""
+        return Taken(self.pixels[rows], rows)
+
+    def head(self, n: int | None) -> "InMemory":
+        """The first n only."""
+        return InMemory(self.pixels[:n])
+
+
+def batches(images: Images, size: int) -> Iterator[Taken]:
+    """All images in order, `size` at a time."""
+    for rows in torch.arange(len(images)).split(size):
+        yield images.take(rows)
