@@ -27,6 +27,7 @@ from phinets.backbones import backbone as backbone_called
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import Optimisation
 from phinets.config.views import PLANS
+from phinets.data import InMemory
 from phinets.data.shapes import draw
 from phinets.engine.device import Precision, pick_device, synchronise
 from phinets.engine.feed import Feed
@@ -103,7 +104,7 @@ def main() -> None:
 def feed(options: Options, device: torch.device) -> Feed:
     images = torch.from_numpy(draw(range(4 * options.batch))[0])
     return Feed(
-        images=images,
+        images=InMemory(images),
         plan=PLANS["simsiam-cifar"],
         anchor="original",
         batch=options.batch,

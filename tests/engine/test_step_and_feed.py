@@ -9,6 +9,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import Optimisation
 from phinets.config.views import PLANS
+from phinets.data import InMemory
 from phinets.engine.device import Precision, pick_device
 from phinets.engine.feed import Feed, ahead
 from phinets.engine.optimisers import build_optimiser
@@ -21,7 +22,13 @@ CPU = torch.device("cpu")
 def feed(seed: int = 0, batch: int = 8) -> Feed:
     images = torch.randint(0, 256, (30, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     return Feed(
-        images=images, plan=PLANS["simsiam-cifar"], anchor="original", batch=batch, seed=seed, size=16, device=CPU
+        images=InMemory(images),
+        plan=PLANS["simsiam-cifar"],
+        anchor="original",
+        batch=batch,
+        seed=seed,
+        size=16,
+        device=CPU,
     )
 
 
@@ -126,7 +133,13 @@ def test_a_fault_in_the_thread_comes_out_when_its_turn_comes() -> None:
 
 def test_images_of_the_wrong_kind_are_refused() -> None:
     broken = Feed(
-        images=torch.zeros(4, 3, 16, 16), plan=PLANS["simsiam-cifar"], anchor=None, batch=2, seed=0, size=16, device=CPU
+        images=InMemory(torch.zeros(4, 3, 16, 16)),
+        plan=PLANS["simsiam-cifar"],
+        anchor=None,
+        batch=2,
+        seed=0,
+        size=16,
+        device=CPU,
     )
     with pytest.raises(UserError, match="uint8"):
         list(broken.steps(0, 2))

@@ -26,6 +26,8 @@ class DataOptions:
     """Side of the images that the encoder sees, in pixels."""
     world: int = 0
     """Which world `shapes` draws; apart from the run's seed, so that all seeds of a run see the same data."""
+    max_bad_images: int = 10
+    """How many images that can't be used are reported and skipped; one more, and the run stops."""
 
     def __post_init__(self) -> None:
         for name in ("train_images", "test_images"):
@@ -33,7 +35,7 @@ class DataOptions:
             if value is not None:
                 _at_least(1, **{name: value})
         _at_least(8, image_size=self.image_size)
-        _at_least(0, world=self.world)
+        _at_least(0, world=self.world, max_bad_images=self.max_bad_images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

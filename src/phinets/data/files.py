@@ -21,7 +21,7 @@ LARGEST = 2**27
 Image.MAX_IMAGE_PIXELS = LARGEST
 
 
-class Unusable(Exception):
+class UnusableError(Exception):
     """A file that holds no usable image; says why."""
 
 
@@ -53,13 +53,13 @@ class Files:
             path = self.paths[candidate]
             try:
                 return square(path, self.side), candidate, tried
-            except Unusable as error:
+            except UnusableError as error:
                 tried.append(Bad(str(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
 
 
 def square(path: Path, side: int) -> NDArray[np.uint8]:
-    """The picture in a file as uint8 (3, side, side), or Unusable."""
+    """The picture in a file as uint8 (3, side, side), or UnusableError."""
     try:
         picture = _array(path) if path.suffix.lower() == ".npy" else _picture(path, side)
         short = min(picture.size)
@@ -67,16 +67,16 @@ def square(path: Path, side: int) -> NDArray[np.uint8]:
         left, top = (wide - side) // 2, (tall - side) // 2
         resized = picture.resize((wide, tall), Image.Resampling.BICUBIC).crop((left, top, left + side, top + side))
         return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
-    except Unusable:
+    except UnusableError:
         raise
     except Exception as error:  # a damaged file may raise anything: Pillow's plugins have many words for it
-        raise Unusable(str(error).strip().rstrip(".") or type(error).__name__) from error
+        raise UnusableError(str(error).strip().rstrip(".") or type(error).__name__) from error
 
 
 def _picture(path: Path, side: int) -> Image.Image:
     with Image.open(path) as file:
         if file.width * file.height > LARGEST:
-            raise Unusable(f"{file.width} × {file.height} pixels are more than a picture should have")
+            raise UnusableError(f"{file.width} × {file.height} pixels are more than a picture should have")
         file.draft("RGB", (side, side))  # lets a JPEG be decoded at a fraction of its size
         return file.convert("RGB")
 
@@ -85,15 +85,15 @@ def _array(path: Path) -> Image.Image:
     """An array of height × width × 3: bytes, or floats from 0 to 1."""
     pixels = np.load(path, allow_pickle=False)
     if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
-        raise Unusable(f"an array of shape {pixels.shape} is no picture (height, width, 3)")
+        raise UnusableError(f"an array of shape {pixels.shape} is no picture (height, width, 3)")
     if pixels.dtype == np.uint8:
         return Image.fromarray(pixels)
     if not np.issubdtype(pixels.dtype, np.floating):
-        raise Unusable(f"its numbers are {pixels.dtype}; bytes, or floats from 0 to 1, would do")
+        raise UnusableError(f"its numbers are {pixels.dtype}; bytes, or floats from 0 to 1, would do")
     if not np.isfinite(pixels).all():
-        raise Unusable("it holds NaN or infinite values")
+        raise UnusableError("it holds NaN or infinite values")
     if pixels.min() < 0 or pixels.max() > 1:
-        raise Unusable(f"its values lie in [{pixels.min():g}, {pixels.max():g}], not in [0, 1]")
+        raise UnusableError(f"its values lie in [{pixels.min():g}, {pixels.max():g}], not in [0, 1]")
     return Image.fromarray((pixels * 255).round().astype(np.uint8))
 
 

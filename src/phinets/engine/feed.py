@@ -12,6 +12,7 @@ from torch import Tensor
 
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
+from phinets.data import Images
 from phinets.views import Views, make_views, random_stream
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class Feed:
     Views are made on the device that learns.
     """
 
-    images: Tensor
+    images: Images
     plan: ViewPlan
     anchor: Anchor | None
     batch: int
@@ -45,7 +46,8 @@ class Feed:
     def views(self, step: int, order: Tensor) -> Views:
         """The views of a step, given the order of its epoch."""
         place = step % self.steps_per_epoch * self.batch
-        images = self.images[order[place : place + self.batch]].to(self.device, non_blocking=True)
+        taken = self.images.take(order[place : place + self.batch])
+        images = taken.images.to(self.device, non_blocking=True)
         stream = random_stream(self.seed, "views", step)
         views = make_views(images, self.plan, stream, anchor=self.anchor, size=self.size)
         if not self.channels_last:

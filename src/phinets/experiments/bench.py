@@ -6,7 +6,7 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.config.run import RunConfig
-from phinets.data import Split, load
+from phinets.data import Rejects, Split, load
 from phinets.engine.device import Precision, pick_device
 from phinets.engine.feed import Feed
 from phinets.engine.schedules import Timetable
@@ -45,7 +45,15 @@ def set_up(config: RunConfig) -> Bench:
         peak_lr=config.peak_lr,
         shape=config.optimisation.schedule,
     )
-    judge = Judge(split=split, plan=config.plan, size=config.source.image_size, protocol=config.judging, device=device)
+    rejects = Rejects(config.source.max_bad_images)
+    judge = Judge(
+        split=split,
+        plan=config.plan,
+        size=config.source.image_size,
+        protocol=config.judging,
+        device=device,
+        rejects=rejects,
+    )
     precision = Precision(config.compute.precision, device)
     return Bench(
         config=config, device=device, precision=precision, learner=model, feed=feed, timetable=timetable, judge=judge

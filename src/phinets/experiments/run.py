@@ -41,7 +41,7 @@ def run(
     made_with = environment(config.seed, bench.device, bench.precision.name)
     write_json(folder / "env.json", made_with)
     watcher.began(folder, config, bench.timetable.total)
-    untrained, by_pixels = bench.judge.score(bench.learner.encoder()), bench.judge.pixel_score()
+    untrained, by_pixels = bench.judge.score(bench.learner.encoder()), bench.judge.score(None)
     meter, pace = _train(bench, folder, watcher)
     trained = bench.judge.score(bench.learner.encoder())
     summary = _summary(bench, meter, pace, (trained, untrained, by_pixels), perf_counter() - began)
