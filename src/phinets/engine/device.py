@@ -37,9 +37,12 @@ class Precision:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.dtype)
 
-    def step(self, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-        """Backward and one step."""
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add a loss's gradients to what is there."""
         self.scaler.scale(loss).backward()
+
+    def step(self, optimiser: torch.optim.Optimizer) -> None:
+        """One step along the gradients."""
         self.scaler.step(optimiser)
         self.scaler.update()
 

@@ -3,14 +3,20 @@
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
+from phinets import team
 from phinets.config.errors import UserError
 from phinets.config.run import RunConfig
 from phinets.data import Rejects, Split, load
-from phinets.engine.device import Precision, pick_device
+from phinets.engine.device import Precision
+from phinets.engine.distributed import distributed, own_device
 from phinets.engine.feed import Feed
+from phinets.engine.norms import synchronise_norms
+from phinets.engine.optimisers import build_optimiser
 from phinets.engine.schedules import Timetable
 from phinets.engine.trackers import require_trackers
+from phinets.engine.trainee import Trainee
 from phinets.experiments.judging import Judge
 from phinets.methods import Learner, learner
 from phinets.views import random_stream
@@ -22,11 +28,16 @@ class Bench:
 
     config: RunConfig
     device: torch.device
-    precision: Precision
-    learner: Learner
+    trainee: Trainee
     feed: Feed
     timetable: Timetable
     judge: Judge
+    rejects: Rejects
+
+    @property
+    def encoder(self) -> nn.Module:
+        """The backbone that is judged and kept."""
+        return self.trainee.learner.encoder()
 
 
 def set_up(config: RunConfig) -> Bench:
@@ -34,7 +45,7 @@ def set_up(config: RunConfig) -> Bench:
     require_trackers(config.compute.log)
     if config.compute.threads is not None:
         torch.set_num_threads(config.compute.threads)
-    device = pick_device(config.compute.device)
+    device = own_device(config.compute.device)
     model = _learner(config, device)
     split = load(config.data, config.source)
     feed = _feed(config, split, model, device)
@@ -54,9 +65,18 @@ def set_up(config: RunConfig) -> Bench:
         device=device,
         rejects=rejects,
     )
-    precision = Precision(config.compute.precision, device)
+    trainee = _trainee(config, model, device)
     return Bench(
-        config=config, device=device, precision=precision, learner=model, feed=feed, timetable=timetable, judge=judge
+        config=config, device=device, trainee=trainee, feed=feed, timetable=timetable, judge=judge, rejects=rejects
+    )
+
+
+def _trainee(config: RunConfig, model: Learner, device: torch.device) -> Trainee:
+    return Trainee(
+        learner=model,
+        optimiser=build_optimiser(model, config.optimisation),
+        precision=Precision(config.compute.precision, device),
+        model=distributed(model, device, config.source.image_size),
     )
 
 
@@ -67,6 +87,8 @@ def _learner(config: RunConfig, device: torch.device) -> Learner:
         size = config.source.image_size
         model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
     model = model.to(device)
+    if team.size() > 1:
+        synchronise_norms(model, device)
     if config.compute.channels_last:
         model = model.to(memory_format=torch.channels_last)
     if config.compute.compile:
@@ -103,4 +125,7 @@ def _feed(config: RunConfig, split: Split, model: Learner, device: torch.device)
         size=config.source.image_size,
         device=device,
         channels_last=config.compute.channels_last,
+        parts=config.compute.accumulate,
+        rank=team.rank(),
+        ranks=team.size(),
     )
