@@ -206,7 +206,7 @@ def test_a_collapse_that_was_said_is_not_said_again(tmp_path: Path) -> None:
 def test_bad_images_are_remembered_over_a_cut(tmp_path: Path) -> None:
     from tests.data.test_files import write_folder
 
-    data = write_folder(tmp_path / "photos", good=60, bad=("torn.png",))
+    data = write_folder(tmp_path / "photos", good=100, bad=("torn.png",))
     config = replace(CUT, data=f"folder:{data}", source=DataOptions(image_size=16))
     cut_off(config, tmp_path / "cut")
     record = resume(tmp_path / "cut")

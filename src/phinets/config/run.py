@@ -102,8 +102,8 @@ class Compute:
 
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere."""
+    precision: Literal["auto", "fp32", "bf16", "fp16", "fp64"] = "auto"
+    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere. fp64 is slow, and for checking."""
     channels_last: bool = True
     """Keep images channels-last in memory, which convolutions like."""
     compile: bool = False

@@ -29,6 +29,9 @@ class Precision:
         self.device = device
         self.name = _auto(device) if name == "auto" else name
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.name)
+        self.weights = torch.float64 if self.name == "fp64" else torch.float32
+        if self.name == "fp64" and device.type == "mps":
+            raise UserError("an Apple GPU has no double precision. Use --precision fp32, or --device cpu.")
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.name == "fp16")
 
     def autocast(self) -> AbstractContextManager[object]:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from datetime import timedelta
+from inspect import signature
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,6 +21,13 @@ from phinets.views import Views
 
 PATIENCE = timedelta(hours=1)
 """How long processes wait for the first one, which judges alone. One that dies is noticed at once all the same."""
+
+_BUFFERS = next(
+    name
+    for name in ("forward_sync_buffers", "broadcast_buffers")
+    if name in signature(DistributedDataParallel).parameters
+)
+"""What torch calls the exchange of buffers before each forward; the name has changed between its versions."""
 
 
 @contextmanager
@@ -63,10 +72,11 @@ def distributed(learner: Learner, device: torch.device, image_size: int) -> nn.M
     """The learner as its share of a team, whose gradients are the mean over all; alone, the learner itself."""
     if team.size() == 1:
         return learner
+    unsynchronised: dict[str, Any] = {_BUFFERS: False}
     return DistributedDataParallel(
         learner,
         device_ids=[device] if device.type == "cuda" else None,
-        broadcast_buffers=False,  # norms and queues are the same everywhere by themselves
+        **unsynchronised,  # norms and queues are the same everywhere by themselves
         find_unused_parameters=has_idle_parameters(learner, device, image_size),
     )
 
@@ -74,7 +84,8 @@ def distributed(learner: Learner, device: torch.device, image_size: int) -> nn.M
 def has_idle_parameters(learner: Learner, device: torch.device, image_size: int) -> bool:
     """Whether some parameter takes no part in the loss, such as g where Sim-2 weighs nothing; found by trying."""
     twin = deepcopy(learner)
-    images = torch.rand(4, 3, image_size, image_size, device=device)
+    dtype = next(learner.parameters()).dtype
+    images = torch.rand(4, 3, image_size, image_size, device=device, dtype=dtype)
     twin.loss(Views(images, images.flip(0), images)).total.backward()
     return any(p.requires_grad and p.grad is None for p in twin.parameters())
 

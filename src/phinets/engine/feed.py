@@ -42,6 +42,7 @@ class Feed:
     seed: int
     size: int
     device: torch.device
+    dtype: torch.dtype = torch.float32
     channels_last: bool = True
     parts: int = 1
     rank: int = 0
@@ -77,9 +78,8 @@ class Feed:
             size=self.size,
             share=Share(first, self.batch),
         )
-        if self.channels_last:
-            views = views.map(lambda view: view.contiguous(memory_format=torch.channels_last))
-        return Part(views, taken.bad)
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), taken.bad)
 
     def stream(self, first: int, last: int) -> Iterator[Part]:
         """The parts of every step from `first` up to, not with, `last`, in turn; for an accelerator, one ahead.
