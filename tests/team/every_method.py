@@ -1,4 +1,4 @@
-"""Started by torchrun: runs every method of a config file, each into a folder of its name.
+"""Twenty steps of every method, by as many processes as there are.
 
 torchrun --nproc-per-node 2 tests/team/every_method.py CONFIG OUT
 """
@@ -6,17 +6,33 @@ torchrun --nproc-per-node 2 tests/team/every_method.py CONFIG OUT
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from phinets import team
 from phinets.config.methods import METHODS
+from phinets.config.run import RunConfig
 from phinets.engine.distributed import joined
+from phinets.engine.step import train_step
+from phinets.experiments.bench import set_up
 from phinets.experiments.folder import read_config
-from phinets.experiments.run import run
+
+
+def trajectory(config: RunConfig) -> dict[str, Any]:
+    """The losses of a run's steps, and the learner that they led to."""
+    bench = set_up(config)
+    losses = []
+    for step, part in enumerate(bench.feed.stream(0, bench.timetable.total)):
+        rate, peak = bench.timetable.rate(step), bench.timetable.peak_lr
+        made = train_step(bench.trainee, [part.views], rate=rate, peak=peak)
+        losses.append(team.mean(torch.stack([made.total, *made.terms.values()])))
+    return {"losses": torch.stack(losses), "learner": bench.trainee.learner.state_dict()}
+
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    config, out = read_config(Path(sys.argv[1])), Path(sys.argv[2])
+    described = read_config(Path(sys.argv[1]))
     with joined():
-        for name in METHODS:
-            run(replace(config, method=name), out / name.replace("/", "-"))
+        found = {name: trajectory(replace(described, method=name)) for name in METHODS}
+        if team.is_first():
+            torch.save(found, sys.argv[2])

@@ -43,7 +43,7 @@ def run(
         team.once(lambda: claim(folder, overwrite))
         with _alone(folder), rescued(config, folder):
             made_with = team.once(lambda: _begin(bench, folder))
-            return Session(bench, folder, made_with, signals, watcher or Silent(), began).carry_through(None)
+            return Session(bench, folder, made_with, signals, _one_voice(watcher), began).carry_through(None)
 
 
 def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
@@ -52,8 +52,8 @@ def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | 
     `wanted` may change how it is computed and kept, not what is learned. A run that is finished is only read.
     """
     began = perf_counter()
-    watcher = watcher or Silent()
     with joined(), Signals().heeded() as signals:
+        watcher = _one_voice(watcher)
         config = team.once(lambda: resumable(folder, wanted))
         record = team.once(lambda: finished(folder))
         if record is not None:
@@ -79,6 +79,10 @@ def _begin(bench: Bench, folder: Path) -> dict[str, Any]:
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
     return locked(folder) if team.is_first() else nullcontext()
+
+
+def _one_voice(watcher: Watcher | None) -> Watcher:
+    return watcher if watcher is not None and team.is_first() else Silent()
 
 
 def _environment(bench: Bench) -> dict[str, Any]:
