@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 
 from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
-from phinets.data import cifar, folder, stl10
+from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
 from phinets.data.choice import choose
 from phinets.data.drawn import shapes
 from phinets.data.home import Source, first_line
 from phinets.data.images import Bad, Images, InMemory, Taken, batches
-from phinets.data.npz import npz
 from phinets.data.rejects import Rejects
 from phinets.data.split import ImageSet, Split
 
@@ -39,7 +38,7 @@ DATA: Mapping[str, Source] = {
 }
 PLACES: Mapping[str, Callable[[str, DataOptions], Split]] = {
     "folder": folder.folder,
-    "npz": npz,
+    "npz": npz.npz,
 }
 """Kinds of data that are found at a place: `folder:PATH`."""
 
