@@ -86,9 +86,9 @@ def test_some_classes_of_many_are_shuffled_and_read_as_well(stored: Stored) -> N
         assert len(np.unique(blocks[start : start + 200])) <= MIXED + 3
 
 
-def test_epochs_differ_from_their_first_image_on(stored: Stored) -> None:
-    first = [order(stored, seed)[:2000] for seed in range(4)]
-    assert all(len(np.intersect1d(a, b)) < 1000 for i, a in enumerate(first) for b in first[:i])
+def test_every_epoch_goes_through_the_blocks_in_another_order(stored: Stored) -> None:
+    begun = [set(stored.shelf.locate(order(stored, seed)[:512])[0].tolist()) for seed in range(4)]
+    assert all(len(one & other) < MIXED * 0.6 for i, one in enumerate(begun) for other in begun[:i])
 
 
 WALK = """

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ class Files:
     def _nearest_good(self, row: int) -> tuple[NDArray[np.uint8], int, list[Bad]]:
         """The picture of this number or, where it can't be used, the next one that can."""
         tried: list[Bad] = []
-        for candidate in (*range(row, len(self)), *range(row)):
+        for candidate in chain(range(row, len(self)), range(row)):
             path = self.paths[candidate]
             try:
                 return square(open_picture(path, self.side), self.side), candidate, tried
