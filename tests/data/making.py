@@ -2,11 +2,13 @@
 
 import pickle
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 TEN = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -69,3 +71,19 @@ def cifar5m_parts(folder: Path, n: int = 50, parts: tuple[int, ...] = (0, 1, 2, 
 def tar(path: Path, folder: Path, name: str) -> None:
     with tarfile.open(path, "w:gz") as archive:
         archive.add(folder, name)
+
+
+def picture(wide: int = 12, tall: int = 12, seed: int = 0) -> Image.Image:
+    return Image.fromarray(noise(tall, wide, 3, seed=seed))
+
+
+def smooth(wide: int, tall: int) -> Image.Image:
+    """A picture that JPEG hardly changes: red grows to the right, green grows downwards."""
+    x, y = np.meshgrid(np.linspace(0, 255, wide), np.linspace(0, 255, tall))
+    return Image.fromarray(np.stack([x, y, np.full_like(x, 80)], axis=-1).astype(np.uint8))
+
+
+def save(path: Path, image: Image.Image | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (image or picture(seed=zlib.crc32(path.name.encode()))).save(path)
+    return path

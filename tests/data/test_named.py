@@ -2,11 +2,9 @@
 
 import os
 import pickle
-import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data import DATA, cifar, load, stl10
-from phinets.data.home import Archive, Home, data_root
+from phinets.data import cifar, load, stl10
+from phinets.data.home import Archive
 from phinets.data.images import InMemory
 from phinets.data.pickles import read_pickle
 from phinets.data.split import Split
@@ -192,157 +190,6 @@ def test_a_missing_or_cut_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "stl10_binary" / "train_y.bin").write_bytes(bytes([1, 2, 11]))
     with pytest.raises(UserError, match="labels from 1 to 10"):
         load("stl10", at(tmp_path))
-
-
-ON_DISK = [name for name, source in DATA.items() if source.home is not None]
-
-
-@pytest.mark.parametrize("name", ON_DISK)
-def test_what_is_not_there_says_where_it_was_sought_and_what_to_do(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as told:
-        load(name, at(tmp_path))
-    said = str(told.value)
-    home = DATA[name].home
-    assert home is not None
-    assert str(tmp_path / home.folder) in said
-    assert "--data shapes" in said
-    assert "phinets data " in said or name == "imagenet"
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ON_DISK)
-def test_the_state_says_whether_it_is_there(name: str, tmp_path: Path) -> None:
-    home = DATA[name].home
-    assert home is not None
-    assert DATA[name].state(str(tmp_path)).startswith("not in")
-    (tmp_path / home.folder).mkdir()
-    assert DATA[name].state(str(tmp_path)).startswith("found in")
-
-
-def test_the_root_is_what_was_said_else_the_variable_else_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PHINETS_DATA", str(tmp_path / "there"))
-    assert data_root("here") == Path("here")
-    assert data_root(None) == tmp_path / "there"
-    monkeypatch.delenv("PHINETS_DATA")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert data_root(None) == tmp_path / ".cache" / "phinets" / "data"
-    assert data_root("~/x") == tmp_path / "x"
-
-
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose files take the place of the net."""
-    served = tmp_path / "net"
-    served.mkdir()
-
-    def fetch(url: str, root: Path, filename: str, md5: str) -> None:
-        shutil.copy(served / filename, Path(root) / filename)
-
-    monkeypatch.setattr("torchvision.datasets.utils.download_url", fetch)
-    return served
-
-
-def test_with_leave_to_download_it_is_fetched_unpacked_and_read(served: Path, tmp_path: Path) -> None:
-    making.cifar10(tmp_path / "made")
-    making.tar(served / "cifar-10-python.tar.gz", tmp_path / "made" / "cifar-10-batches-py", "cifar-10-batches-py")
-    root = tmp_path / "root"
-    split = load("cifar10", at(root, download=True))
-    assert len(split.train) == 100
-    assert {path.name for path in root.iterdir()} == {"cifar-10-batches-py", "cifar-10-python.tar.gz"}
-    (served / "cifar-10-python.tar.gz").unlink()
-    assert len(load("cifar10", at(root, download=True)).train) == 100  # it is there: the net is not asked
-
-
-def test_a_download_that_fails_leaves_no_half_of_it_and_names_the_cure(served: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"https://.*cifar-10-python.tar.gz can't be brought.*MD5"):
-        load("cifar10", at(tmp_path / "root", download=True))
-    (served / "cifar-10-python.tar.gz").write_bytes(b"half of it")
-    with pytest.raises(UserError, match="can't be brought"):
-        load("cifar10", at(tmp_path / "root", download=True))
-    assert not (tmp_path / "root" / "cifar-10-batches-py").exists()
-    assert not list((tmp_path / "root").glob(".unpacking*"))
-
-
-def test_an_archive_can_t_write_outside_its_folder(served: Path, tmp_path: Path) -> None:
-    with tarfile.open(served / "cifar-10-python.tar.gz", "w:gz") as archive:
-        (tmp_path / "evil").write_text("evil")
-        archive.add(tmp_path / "evil", "../../evil-was-here")
-    with pytest.raises(UserError, match="can't be brought"):
-        load("cifar10", at(tmp_path / "a" / "root", download=True))
-    assert not list(tmp_path.rglob("evil-was-here"))
-
-
-def test_a_home_may_be_the_root_itself(tmp_path: Path) -> None:
-    home = Home(name="x", folder="x", inside=("train", "val"))
-    assert home.path(str(tmp_path)) == tmp_path / "x"
-    for name in home.inside:
-        (tmp_path / name).mkdir()
-    assert home.path(str(tmp_path)) == tmp_path
-    assert home(at(tmp_path)) == tmp_path
-
-
-@pytest.mark.parametrize("wanted", [("cat", "ship"), ("3", "8"), ("cat", "8")])
-def test_classes_are_chosen_by_name_or_number(wanted: tuple[str, ...], tmp_path: Path) -> None:
-    making.cifar10(tmp_path)
-    whole, some = load("cifar10", at(tmp_path)), load("cifar10", at(tmp_path, classes=wanted))
-    assert some.classes == ("cat", "ship")
-    assert whole.train.labels is not None
-    rows = [i for i, label in enumerate(whole.train.labels.tolist()) if label in (3, 8)]
-    assert (pixels(some) == pixels(whole)[rows]).all()
-    assert some.train.labels is not None
-    assert some.train.labels.tolist() == [(3, 8).index(int(whole.train.labels[i])) for i in rows]
-
-
-def test_chosen_classes_count_in_the_order_of_asking(tmp_path: Path) -> None:
-    making.cifar10(tmp_path)
-    one, other = (load("cifar10", at(tmp_path, classes=names)) for names in (("cat", "ship"), ("ship", "cat")))
-    assert other.classes == ("ship", "cat")
-    assert one.test.labels is not None
-    assert other.test.labels is not None
-    assert (one.test.labels == 1 - other.test.labels).all()
-
-
-def test_of_stl10_chosen_classes_leave_out_what_has_no_label(tmp_path: Path) -> None:
-    making.stl10(tmp_path, train=10, test=10)
-    split = load("stl10", at(tmp_path, classes=("bird", "truck")))  # the last class: −1 must not be taken for it
-    assert (len(split.train), len(split.known), len(split.test)) == (2, 2, 2)
-
-
-def test_limits_come_after_the_choice(tmp_path: Path) -> None:
-    making.cifar10(tmp_path)
-    split = load("cifar10", at(tmp_path, classes=("cat",), train_images=4, test_images=1))
-    assert (len(split.train), len(split.test)) == (4, 1)
-
-
-@pytest.mark.parametrize("wanted", [("5",), ("0", "1", "2")])
-def test_shapes_draws_as_many_of_the_chosen_classes_as_are_asked_for(wanted: tuple[str, ...]) -> None:
-    split = load("shapes", DataOptions(classes=wanted, train_images=50, test_images=20, image_size=8))
-    assert (len(split.train), len(split.test)) == (50, 20)
-    assert split.train.labels is not None
-    assert set(split.train.labels.tolist()) == set(range(len(wanted)))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        (("cats",), "Did you mean 'cat'"),
-        (("10",), "from 0 to 9"),
-        (("-1",), "no class called '-1'"),
-        (("cat", "3"), "names a class twice"),
-    ],
-)
-def test_a_class_that_is_not_there_is_said(wanted: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    making.cifar10(tmp_path)
-    with pytest.raises(UserError, match=says):
-        load("cifar10", at(tmp_path, classes=wanted))
-
-
-def test_a_part_without_any_of_the_classes_is_said(tmp_path: Path) -> None:
-    making.stl10(tmp_path, train=6, test=4)
-    with pytest.raises(UserError, match="the test part holds no image of --classes dog"):
-        load("stl10", at(tmp_path, classes=("dog",)))
 
 
 @pytest.mark.parametrize(
