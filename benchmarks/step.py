@@ -25,17 +25,19 @@ from torch.profiler import ProfilerActivity, profile
 from phinets import Views, learner
 from phinets.backbones import backbone as backbone_called
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import Optimisation
+from phinets.config.run import Optimisation, Saving
 from phinets.config.views import PLANS
-from phinets.data import InMemory
+from phinets.data import InMemory, Rejects
 from phinets.data.shapes import draw
+from phinets.engine.checkpoint import Keeper
 from phinets.engine.device import Precision, pick_device, synchronise
-from phinets.engine.feed import Feed
+from phinets.engine.feed import Feed, Part
 from phinets.engine.journal import Journal
 from phinets.engine.loop import Loop
 from phinets.engine.optimisers import build_optimiser
 from phinets.engine.schedules import Timetable
 from phinets.engine.step import train_step
+from phinets.engine.trainee import Trainee
 from phinets.experiments.recipes import SMALL_HEADS
 from phinets.experiments.watching import Silent
 from phinets.methods import Learner
@@ -72,6 +74,9 @@ class Contender:
         self.learner = self.learner.to(memory_format=torch.channels_last)
         self.optimiser = build_optimiser(self.learner, Optimisation())
         self.precision = Precision("auto", device)
+        self.trainee = Trainee(
+            learner=self.learner, optimiser=self.optimiser, precision=self.precision, model=self.learner
+        )
 
     def held(self) -> int:
         """Bytes of the weights and of the optimiser's state."""
@@ -80,13 +85,13 @@ class Contender:
 
     def steps(self, views: Views, n: int = 1) -> None:
         for _ in range(n):
-            train_step(self.learner, self.optimiser, views, rate=1e-3, peak=1e-3, precision=self.precision)
+            train_step(self.trainee, [views], rate=1e-3, peak=1e-3)
 
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
-    views = next(iter(feed(options, device).steps(0, 1)))[1]
+    views = next(feed(options, device).stream(0, 1)).views
     turns = contenders(options, device, views)
     times = take_turns(turns, options.rounds, device)
     memory = {name: peak_memory(turn, device) for name, turn in turns.items()}
@@ -197,17 +202,19 @@ def row(name: str, times: dict[str, list[float]], memory: dict[str, int]) -> dic
 class ReadyMade:
     """A feed whose views are ready: what is left of the loop is the loop itself."""
 
+    parts = 1
+
     def __init__(self, views: Views, batch: int, steps_per_epoch: int) -> None:
         self.views, self.batch, self.steps_per_epoch = views, batch, steps_per_epoch
 
-    def steps(self, first: int, last: int) -> Iterator[tuple[int, Views, float]]:
-        return ((step, self.views, 0.0) for step in range(first, last))
+    def stream(self, first: int, last: int) -> Iterator[Part]:
+        return (Part(self.views, ()) for _ in range(first, last))
 
 
 def loop_cost(options: Options, device: torch.device, steps: int = 20) -> dict[str, float]:
     """The loop around the step of X-PhiNet, as a share of bare steps: by itself, and with views made on the way."""
     making = feed(options, device)
-    ready = ReadyMade(next(iter(making.steps(0, 1)))[1], options.batch, making.steps_per_epoch)
+    ready = ReadyMade(next(making.stream(0, 1)).views, options.batch, making.steps_per_epoch)
     contender = Contender("x-phinet", options, device)
     shares: dict[str, list[float]] = {"share": [], "share_with_views": []}
     for i in range(max(2, options.rounds // 2)):
@@ -231,12 +238,13 @@ def run_loop(contender: Contender, feed: Feed | ReadyMade, steps: int) -> None:
     timetable = Timetable(steps_per_epoch=feed.steps_per_epoch, epochs=1, warmup_epochs=0, peak_lr=1e-3)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "metrics.jsonl") as journal:
         Loop(
-            learner=contender.learner,
-            optimiser=contender.optimiser,
+            trainee=contender.trainee,
             feed=feed,  # type: ignore[arg-type]
             timetable=replace(timetable, steps_per_epoch=steps),
-            precision=contender.precision,
             journal=journal,
+            rejects=Rejects(0),
+            keeper=Keeper(Path(folder), Saving(), steps),
+            stop=lambda: False,
             look=lambda codes: {},
             save=lambda step: None,
             watcher=Silent(),

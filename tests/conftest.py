@@ -12,6 +12,10 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 import phinets  # noqa: E402
+from phinets.config.run import Optimisation  # noqa: E402
+from phinets.engine.device import Precision  # noqa: E402
+from phinets.engine.optimisers import build_optimiser  # noqa: E402
+from phinets.engine.trainee import Trainee  # noqa: E402
 from phinets.methods import Learner  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
@@ -40,6 +44,16 @@ def tiny_learner(name: str, seed: int = 0, dtype: torch.dtype = torch.float64, *
         torch.manual_seed(seed)
         learner = phinets.learner(name, backbone=TinyEncoder(), **{**SMALL, **options})
     return learner.to(dtype)
+
+
+def tiny_trainee(learner: Learner, **optimisation: Any) -> Trainee:
+    """A learner with its optimiser, on the CPU."""
+    return Trainee(
+        learner=learner,
+        optimiser=build_optimiser(learner, Optimisation(**optimisation)),
+        precision=Precision("fp32", torch.device("cpu")),
+        model=learner,
+    )
 
 
 def tiny_views(n: int = 12, seed: int = 1, dtype: torch.dtype = torch.float64) -> phinets.Views:

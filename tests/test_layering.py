@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "phinets"
 FLOORS = {
     "config": 0,
     "losses": 1,
+    "team": 1,
     "backbones": 1,
     "views": 1,
     "data": 1,

@@ -1,20 +1,19 @@
 """The step that changes weights, and the feed that decides what it sees."""
 
 import copy
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
 from phinets.config.errors import UserError
-from phinets.config.run import Optimisation
 from phinets.config.views import PLANS
 from phinets.data import InMemory
 from phinets.engine.device import Precision, pick_device
 from phinets.engine.feed import Feed, ahead
-from phinets.engine.optimisers import build_optimiser
 from phinets.engine.step import train_step
-from tests.conftest import tiny_learner, tiny_views
+from tests.conftest import tiny_learner, tiny_trainee, tiny_views
 
 CPU = torch.device("cpu")
 
@@ -35,10 +34,7 @@ def feed(seed: int = 0, batch: int = 8) -> Feed:
 def test_a_step_is_the_optimiser_s_step_followed_by_the_slow_encoder_s() -> None:
     learner, twin = tiny_learner("x-phinet"), tiny_learner("x-phinet")
     views = tiny_views()
-    chosen = Optimisation(momentum=0.0, weight_decay=0.1)
-    losses = train_step(
-        learner, build_optimiser(learner, chosen), views, rate=0.2, peak=0.6, precision=Precision("fp32", CPU)
-    )
+    losses = train_step(tiny_trainee(learner, momentum=0.0, weight_decay=0.1), [views], rate=0.2, peak=0.6)
     assert torch.equal(losses.total, twin.loss(views).total)
     twin.loss(views).total.backward()
     with torch.no_grad():
@@ -52,9 +48,9 @@ def test_a_step_is_the_optimiser_s_step_followed_by_the_slow_encoder_s() -> None
 
 def test_gradients_do_not_pile_up() -> None:
     learner = tiny_learner("simsiam")
-    optimiser = build_optimiser(learner, Optimisation())
+    trainee = tiny_trainee(learner)
     for _ in range(2):
-        train_step(learner, optimiser, tiny_views(), rate=0.0, peak=0.0, precision=Precision("fp32", CPU))
+        train_step(trainee, [tiny_views()], rate=0.0, peak=0.0)
     once = tiny_learner("simsiam")
     once.loss(tiny_views()).total.backward()
     for ours, theirs in zip(learner.parameters(), once.parameters(), strict=True):
@@ -94,20 +90,36 @@ def test_orders_differ_by_epoch_and_by_seed() -> None:
 
 
 def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
-    whole = {step: views for step, views, _ in feed().steps(0, 8)}
-    late = {step: views for step, views, _ in feed().steps(5, 8)}
-    assert list(whole) == list(range(8))
-    assert list(late) == [5, 6, 7]
-    for step, views in late.items():
-        assert torch.equal(views.first, whole[step].first)
-        assert torch.equal(views.second, whole[step].second)
+    whole, late = list(feed().stream(0, 8)), list(feed().stream(5, 8))
+    assert len(whole) == 8
+    assert len(late) == 3
+    for ours, theirs in zip(late, whole[5:], strict=True):
+        assert torch.equal(ours.views.first, theirs.views.first)
+        assert torch.equal(ours.views.second, theirs.views.second)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_batch_shared_out_among_processes_and_parts_is_the_same_batch(parts: int) -> None:
+    whole = next(feed(batch=12).stream(4, 5)).views
+    shares = [replace(feed(batch=12), rank=rank, ranks=3, parts=parts).stream(4, 5) for rank in range(3)]
+    turns = [next(share).views for _ in range(parts) for share in shares]
+    assert torch.allclose(torch.cat([views.first for views in turns]), whole.first, atol=1e-6)
+    assert torch.allclose(torch.cat([views.second for views in turns]), whole.second, atol=1e-6)
+    anchors = [views.anchor for views in turns if views.anchor is not None]
+    assert whole.anchor is not None
+    assert torch.allclose(torch.cat(anchors), whole.anchor, atol=1e-6)
+
+
+def test_a_batch_that_can_t_be_shared_out_equally_is_refused() -> None:
+    with pytest.raises(UserError, match="batch of 8 can't be shared out equally: 3 processes"):
+        replace(feed(batch=8), ranks=3)
 
 
 def test_the_same_images_are_seen_otherwise_at_every_step_and_under_every_seed() -> None:
     order = torch.arange(30)
-    seen = [feed(seed, batch=30).views(step, order).first for seed in (0, 1) for step in range(3)]
+    seen = [feed(seed, batch=30).part(step, 0, order).views.first for seed in (0, 1) for step in range(3)]
     assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
-    assert torch.equal(seen[0], feed(0, batch=30).views(0, order).first)
+    assert torch.equal(seen[0], feed(0, batch=30).part(0, 0, order).views.first)
 
 
 def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
@@ -142,7 +154,7 @@ def test_images_of_the_wrong_kind_are_refused() -> None:
         device=CPU,
     )
     with pytest.raises(UserError, match="uint8"):
-        list(broken.steps(0, 2))
+        list(broken.stream(0, 2))
 
 
 @pytest.mark.parametrize("name", ["nonsense", "meta", "cuda:99"])

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig
-from phinets.engine.checkpoint import load_checkpoint
+from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig, Saving
+from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.journal import read_journal
 from phinets.engine.loop import DivergedError
 from phinets.experiments.diagnosis import diagnosis
@@ -30,6 +30,7 @@ TINY = RunConfig(
     learner=LearnerOptions(projector=(16, 16), h_hidden=(8,), g_hidden=(8,), queue=32),
     optimisation=Optimisation(warmup_epochs=0.5),
     judging=Judging(look_every=3, live_bank=64, live_queries=20, knn_k=5),
+    saving=Saving(checkpoint_every="3steps"),
 )
 FILES = {
     "config.yaml",
@@ -40,6 +41,14 @@ FILES = {
     "curves.png",
     "summary.json",
 }
+
+
+def newest(folder: Path) -> dict[str, Any]:
+    """The newest checkpoint of a run."""
+    state, refused = newest_checkpoint(folder / "checkpoints")
+    assert state is not None
+    assert not refused
+    return state
 
 
 class Listener(Silent):
@@ -94,7 +103,7 @@ def test_another_seed_is_another_run(finished: Path, tmp_path: Path) -> None:
 def test_the_exported_backbone_loads_strictly_and_is_the_checkpoint_s(finished: Path) -> None:
     weights = load_file(finished / "backbone.safetensors")
     backbone("resnet-tiny").load_state_dict(weights, strict=True)
-    state = load_checkpoint(finished / "checkpoints" / "last.pt")
+    state = newest(finished)
     assert state["step"] == 8
     for name, value in weights.items():
         assert torch.equal(value, state["learner"][f"f.backbone.{name}"]), name
@@ -112,7 +121,7 @@ def test_every_method_makes_a_whole_run(name: str, tmp_path: Path) -> None:
     judging = replace(TINY.judging, look_every=0)
     record = run(replace(TINY, method=name, epochs=1, judging=judging), tmp_path / "run")
     assert record.summary.steps == 4
-    assert {row["kind"] for row in record.journal} == {"step", "look"}
+    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "look"]
 
 
 def test_an_older_run_is_left_alone_unless_told_otherwise(finished: Path) -> None:
@@ -127,7 +136,7 @@ def test_overwriting_replaces_the_run_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "run" / "my-note").write_text("mine")
     run(replace(TINY, seed=3), tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "my-note").read_text() == "mine"
-    assert len(read_journal(tmp_path / "run" / "metrics.jsonl")) == 11
+    assert len(read_journal(tmp_path / "run" / "metrics.jsonl")) == 12
     assert read_config(tmp_path / "run" / "config.yaml").seed == 3
 
 
@@ -187,9 +196,9 @@ def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
 
     poisoned.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr("phinets.engine.feed.make_views", poisoned)
-    with pytest.raises(DivergedError, match=r"step 6.*last\.pt.*--lr"):
+    with pytest.raises(DivergedError, match=r"step 6.*up to step 3 is kept.*--lr"):
         run(TINY, tmp_path / "run")
-    state = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.pt")
+    state = newest(tmp_path / "run")
     assert state["step"] == 3
     assert all(torch.isfinite(v).all() for v in state["learner"].values())
     assert [row["step"] for row in read_journal(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "step"][-1] == 5
@@ -199,16 +208,15 @@ def test_weights_that_are_no_numbers_are_never_kept(tmp_path: Path, monkeypatch:
     """A gradient of NaN at the sixth step, where a look is due: its loss is still a number, the weights are not."""
     from phinets.engine.device import Precision
 
-    def poisoned(self: Precision, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
+    def poisoned(self: Precision, loss: torch.Tensor) -> None:
         steps.append(1)
         (loss * (float("nan") if len(steps) == 6 else 1.0)).backward()
-        optimiser.step()
 
     steps: list[int] = []
-    monkeypatch.setattr(Precision, "step", poisoned)
+    monkeypatch.setattr(Precision, "backward", poisoned)
     with pytest.raises(DivergedError, match="weights are no longer finite"):
         run(TINY, tmp_path / "run")
-    state = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.pt")
+    state = newest(tmp_path / "run")
     assert state["step"] == 3
     assert all(torch.isfinite(v).all() for v in state["learner"].values())
 

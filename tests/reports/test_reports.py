@@ -15,7 +15,8 @@ from phinets.reports.live import LiveBar, result_table
 SUMMARY = Summary(
     method="x-phinet", backbone="resnet-tiny", data="shapes", seed=0, steps=4, knn=61.25, linear=70.5,
     knn_untrained=20.75, linear_untrained=31.0, knn_pixels=15.5, linear_pixels=14.0, verdict="healthy", spread=0.9,
-    effective_rank=40.0, dead_share=0.0, seconds=12.0, images_per_second=900.0, data_wait=0.01, protocol="kNN: k=200",
+    effective_rank=40.0, dead_share=0.0, bad_images=0, seconds=12.0, images_per_second=900.0, data_wait=0.01,
+    protocol="kNN: k=200",
 )  # fmt: skip
 JOURNAL = [
     {"kind": "step", "step": 1, "epoch": 0.5, "loss": 1.0, "sim1": -0.2, "sim2": 1.2, "lr": 0.1},

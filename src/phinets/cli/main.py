@@ -10,6 +10,7 @@ from typing import TextIO
 from phinets import __version__
 from phinets.config.cores import share_cores
 from phinets.config.errors import UserError, unknown
+from phinets.config.launch import launched
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
@@ -46,18 +47,21 @@ def main(words: Sequence[str] | None = None) -> None:
 def _command(name: str, words: list[str]) -> int:
     """One command, from its words to its exit code."""
     share_cores()
-    as_json = "--json" in words
+    as_json, quiet = "--json" in words, launched().rank > 0
     warnings.showwarning = _say_warning
     try:
         if name not in COMMANDS:
             raise UserError(unknown("command", name, list(COMMANDS)))
         outcome = import_module(f"phinets.cli.{name}").command(words)
     except UserError as error:
-        _say_error(str(error), as_json)
-        return 2
+        if not (quiet and error.said_by_the_first):
+            _say_error(str(error), as_json)
+        return error.exit_code
     except KeyboardInterrupt:
         _say_error("stopped.", as_json)
         return 130
+    if quiet:
+        return 0
     if as_json:
         print(json.dumps(outcome.document, ensure_ascii=False))
     else:

@@ -11,9 +11,11 @@ from rich.console import Console
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
+from phinets.config.launch import launched
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
 from phinets.config.run import RunConfig
+from phinets.experiments.folder import CONFIG, read_config
 from phinets.experiments.recipes import recipe
 from phinets.reports.live import LiveBar, result_table
 
@@ -36,6 +38,10 @@ class Train:
     """The run folder; unset: a new one under runs/."""
     overwrite: bool = False
     """Replace the run that is in the folder."""
+    resume: Path | None = None
+    """Go on with the run in this folder from its last checkpoint; only how it is computed and kept may change."""
+    or_resume: bool = False
+    """Go on with the run in --out if there is one, else begin it: for jobs that are started again and again."""
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
     run: RunConfig = field(default_factory=RunConfig)
@@ -44,16 +50,29 @@ class Train:
 def command(words: list[str]) -> Outcome:
     """Parse, run, and give the summary."""
     options = parse(words)
-    from phinets.experiments.run import run  # torch comes in here, after --help and bad words
-
-    with Terminal(Console(stderr=True)) as terminal:
-        record = run(options.run, options.out, overwrite=options.overwrite, watcher=terminal)
+    with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
+        record = _trained(options, terminal)
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
+def _trained(options: Train, watcher: "Terminal") -> RunRecord:
+    from phinets.experiments.run import resume, run  # torch comes in here, after --help and bad words
+
+    if options.resume is not None:
+        return resume(options.resume, options.run, watcher=watcher)
+    if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
+        return resume(options.out, options.run, watcher=watcher)
+    return run(options.run, options.out, overwrite=options.overwrite, watcher=watcher)
+
+
 def parse(words: list[str]) -> Train:
-    """The options that the words give, on top of the recipe or config file that they name."""
-    return parse_words(Train, "train", words, default=Train(run=_start(words)))
+    """The options that the words give, on top of the recipe, config file or run that they name."""
+    options = parse_words(Train, "train", words, default=Train(run=_start(words)))
+    if options.or_resume and (options.out is None or options.overwrite):
+        raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
+    if options.resume is not None and (options.out is not None or options.overwrite):
+        raise UserError("--resume goes on in the run's own folder: leave out --out and --overwrite.")
+    return options
 
 
 def _start(words: list[str]) -> RunConfig:
@@ -61,14 +80,18 @@ def _start(words: list[str]) -> RunConfig:
     look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
     look_ahead.add_argument("--recipe")
     look_ahead.add_argument("--config", type=Path)
+    look_ahead.add_argument("--resume", type=Path)
     named, _ = look_ahead.parse_known_args(words)
-    if named.config is None:
+    given = [f"--{name}" for name, value in vars(named).items() if value is not None]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} both say where to start. Use one of them.")
+    if named.recipe is not None or not given:
         return recipe(named.recipe or "default")
-    if named.recipe is not None:
-        raise UserError("--recipe and --config both say where to start. Use one of them.")
-    from phinets.experiments.folder import read_config
-
-    return read_config(named.config)
+    if named.config is not None:
+        return read_config(named.config)
+    if not (named.resume / CONFIG).exists():
+        raise UserError(f"'{named.resume}' holds no run to go on with: there is no {CONFIG} in it.")
+    return read_config(named.resume / CONFIG)
 
 
 class Terminal:
@@ -78,14 +101,14 @@ class Terminal:
         self.console = console
         self.bar: LiveBar | None = None
 
-    def began(self, folder: Path, config: RunConfig, steps: int) -> None:
+    def began(self, folder: Path, config: RunConfig, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
         self.console.print(
             f"{config.method} · {config.backbone} · {config.data} · {config.epochs} epochs of batch {config.batch} "
-            f"({steps} steps) → {folder}",
+            f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
             highlight=False,
         )
-        self.bar = LiveBar(self.console, steps)
+        self.bar = LiveBar(self.console, steps, done)
 
     def stepped(self, row: Mapping[str, Any], pace: "Pace") -> None:
         """Move the bar."""

@@ -12,6 +12,20 @@ T = TypeVar("T")
 class UserError(ValueError):
     """A mistake that the person at the keyboard can mend: the message says what is wrong and what to do."""
 
+    exit_code = 2
+    said_by_the_first = False
+    """Whether, in a team, the first process says the same: one voice is enough."""
+
+
+class StoppedError(UserError):
+    """Somebody asked the run to stop; it can go on later."""
+
+    said_by_the_first = True
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
 
 def require_finite(value: Any) -> None:
     """Refuse NaN and infinity in any number of a dataclass."""

@@ -19,6 +19,16 @@ def to_plain(value: Any) -> Any:
     return value
 
 
+def differences(one: Any, other: Any, where: str = "") -> dict[str, tuple[Any, Any]]:
+    """What two plain values differ in: dotted key → (here, there); None stands for what is missing."""
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return {} if one == other else {where: (one, other)}
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in dict.fromkeys((*one, *other)):
+        found |= differences(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
+    return found
+
+
 def from_plain(cls: type[T], data: Any, where: str = "") -> T:
     """The dataclass that `data` describes; what is not said keeps its default, what is not known is refused."""
     place = f"in '{where}'" if where else "at the top"

@@ -38,6 +38,8 @@ class Summary:
     """Standard deviation of l2-normalised codes times √d: about 1 is healthy, 0 is collapsed."""
     effective_rank: float
     dead_share: float
+    bad_images: int
+    """Images that could not be used and were skipped; metrics.jsonl names them."""
     seconds: float
     """The whole run, judging included."""
     images_per_second: float

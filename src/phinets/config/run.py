@@ -1,5 +1,6 @@
 """One run as one value: everything that decides what a training gives, and nothing else."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -107,20 +108,49 @@ class Compute:
 
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere."""
+    precision: Literal["auto", "fp32", "bf16", "fp16", "fp64"] = "auto"
+    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere. fp64 is slow, and for checking."""
     channels_last: bool = True
     """Keep images channels-last in memory, which convolutions like."""
     compile: bool = False
     """Compile the encoder with torch.compile."""
     threads: int | None = None
     """CPU threads; unset: as many as torch chooses."""
+    accumulate: int = 1
+    """Parts that a batch is computed in, one after another, to save memory; batch norm then sees one part at a time."""
     log: tuple[Literal["tensorboard", "wandb"], ...] = ()
     """Further places for the metrics, beside metrics.jsonl."""
 
     def __post_init__(self) -> None:
+        _at_least(1, accumulate=self.accumulate)
         if self.threads is not None:
             _at_least(1, threads=self.threads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """When the run is kept."""
+
+    checkpoint_every: str = "300s"
+    """Time or steps between two checkpoints: 300s, 200steps. There is one at the end in any case."""
+    keep_epochs: int = 0
+    """Keep every k-th epoch's checkpoint for good, beside the last two; 0 keeps the last two only."""
+
+    def __post_init__(self) -> None:
+        _at_least(0, keep_epochs=self.keep_epochs)
+        _ = self.interval
+
+    @property
+    def interval(self) -> tuple[float | None, int | None]:
+        """`checkpoint_every` as (seconds, steps), of which one is None."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|steps?)", self.checkpoint_every.strip())
+        seconds = found is not None and found[2] == "s"
+        if found is None or float(found[1]) == 0 or not (seconds or found[1].isdigit()):
+            raise UserError(
+                f"checkpoint_every is '{self.checkpoint_every}', but must be a time such as 300s or a number of steps "
+                "such as 200steps."
+            )
+        return (float(found[1]), None) if seconds else (None, int(found[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +176,7 @@ class RunConfig:
     optimisation: Optimisation = field(default_factory=Optimisation)
     judging: Judging = field(default_factory=Judging)
     compute: Compute = field(default_factory=Compute)
+    saving: Saving = field(default_factory=Saving)
 
     def __post_init__(self) -> None:
         require_work(method(self.method), self.learner)
@@ -158,6 +189,11 @@ class RunConfig:
         _at_least(1, epochs=self.epochs, batch=self.batch)
         if self.batch < 2:
             raise UserError("batch is 1, but batch norm needs at least two images. Use --batch 2 or more.")
+        if self.batch < 2 * self.compute.accumulate or self.batch % self.compute.accumulate:
+            raise UserError(
+                f"a batch of {self.batch} can't be computed in {self.compute.accumulate} equal parts of at least two "
+                "images. Use an --accumulate that divides --batch."
+            )
         if not 0 <= self.seed < 2**63:
             raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
         if self.optimisation.warmup_epochs > self.epochs:

@@ -29,6 +29,9 @@ class Precision:
         self.device = device
         self.name = _auto(device) if name == "auto" else name
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.name)
+        self.weights = torch.float64 if self.name == "fp64" else torch.float32
+        if self.name == "fp64" and device.type == "mps":
+            raise UserError("an Apple GPU has no double precision. Use --precision fp32, or --device cpu.")
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.name == "fp16")
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -37,9 +40,12 @@ class Precision:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.dtype)
 
-    def step(self, loss: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-        """Backward and one step."""
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add a loss's gradients to what is there."""
         self.scaler.scale(loss).backward()
+
+    def step(self, optimiser: torch.optim.Optimizer) -> None:
+        """One step along the gradients."""
         self.scaler.step(optimiser)
         self.scaler.update()
 

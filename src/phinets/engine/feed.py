@@ -5,24 +5,34 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
-from phinets.data import Images
-from phinets.views import Views, make_views, random_stream
+from phinets.data import Bad, Images
+from phinets.views import Share, Views, make_views, random_stream
 
 T = TypeVar("T")
+
+
+class Part(NamedTuple):
+    """What a process computes at once: a batch, or a share of one."""
+
+    views: Views
+    bad: tuple[Bad, ...]
+    """Images that were asked for and can't be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
     """The batch of every step as a pure function of (seed, step): whoever resumes at a step sees what would have come.
 
-    Views are made on the device that learns.
+    A batch is cut into `parts`, computed one after another, and each part is shared out equally among `ranks`
+    processes. Who sees an image changes nothing about how it is seen. Views are made on the device that learns.
     """
 
     images: Images
@@ -32,7 +42,18 @@ class Feed:
     seed: int
     size: int
     device: torch.device
+    dtype: torch.dtype = torch.float32
     channels_last: bool = True
+    parts: int = 1
+    rank: int = 0
+    ranks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.batch % (self.parts * self.ranks):
+            raise UserError(
+                f"a batch of {self.batch} can't be shared out equally: {self.ranks} processes × {self.parts} parts "
+                f"(--accumulate). Use a --batch that {self.parts * self.ranks} divides, or other numbers of them."
+            )
 
     @property
     def steps_per_epoch(self) -> int:
@@ -43,43 +64,55 @@ class Feed:
         """The epoch's order of the images."""
         return torch.randperm(len(self.images), generator=random_stream(self.seed, "order", epoch))
 
-    def views(self, step: int, order: Tensor) -> Views:
-        """The views of a step, given the order of its epoch."""
-        place = step % self.steps_per_epoch * self.batch
-        taken = self.images.take(order[place : place + self.batch])
-        images = taken.images.to(self.device, non_blocking=True)
-        stream = random_stream(self.seed, "views", step)
-        views = make_views(images, self.plan, stream, anchor=self.anchor, size=self.size)
-        if not self.channels_last:
-            return views
-        return views.map(lambda view: view.contiguous(memory_format=torch.channels_last))
+    def part(self, step: int, number: int, order: Tensor) -> Part:
+        """This process's share of one part of a step, given the order of its epoch."""
+        n = self.batch // (self.parts * self.ranks)
+        first = (number * self.ranks + self.rank) * n
+        place = step % self.steps_per_epoch * self.batch + first
+        taken = self.images.take(order[place : place + n])
+        views = make_views(
+            taken.images.to(self.device, non_blocking=True),
+            self.plan,
+            random_stream(self.seed, "views", step),
+            anchor=self.anchor,
+            size=self.size,
+            share=Share(first, self.batch),
+        )
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), taken.bad)
 
-    def steps(self, first: int, last: int) -> Iterator[tuple[int, Views, float]]:
-        """(step, its views, seconds waited for them) for every step from `first` up to, not with, `last`."""
-        coming = self._coming(first, last)
-        for step in range(first, last):
-            asked = perf_counter()
-            views = next(coming)
-            yield step, views, perf_counter() - asked
-
-    def _coming(self, first: int, last: int) -> Iterator[Views]:
-        """The views in turn; for an accelerator, one step ahead.
+    def stream(self, first: int, last: int) -> Iterator[Part]:
+        """The parts of every step from `first` up to, not with, `last`, in turn; for an accelerator, one ahead.
 
         A CPU that learns has no core to spare: a second thread would only take turns with the first.
         """
-        jobs = (partial(self.views, step, order) for step, order in self._orders(first, last))
+        jobs = (partial(self.part, *job) for job in self._jobs(first, last))
         if self.device.type == "cpu":
             yield from (job() for job in jobs)
             return
         yield from ahead(jobs)
 
-    def _orders(self, first: int, last: int) -> Iterator[tuple[int, Tensor]]:
+    def _jobs(self, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
         epoch, order = -1, torch.empty(0)
         for step in range(first, last):
             if step // self.steps_per_epoch != epoch:
                 epoch = step // self.steps_per_epoch
                 order = self.order(epoch)
-            yield step, order
+            yield from ((step, number, order) for number in range(self.parts))
+
+
+class Clocked(Iterator[T]):
+    """An iterator that knows how long it was waited for."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self.waited = 0.0
+
+    def __next__(self) -> T:
+        asked = perf_counter()
+        item = next(self._items)
+        self.waited += perf_counter() - asked
+        return item
 
 
 def ahead(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:

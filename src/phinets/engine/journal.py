@@ -1,6 +1,7 @@
 """The journal of a run: one JSON object a line, in the order in which things happened."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -20,22 +21,34 @@ class Tracker(Protocol):
 
 
 class Journal:
-    """metrics.jsonl, and the trackers that want to see each line."""
+    """metrics.jsonl, and the trackers that want to see each line; without a path, nothing is written anywhere.
 
-    def __init__(self, path: Path, trackers: tuple[Tracker, ...] = ()) -> None:
-        self._file = path.open("a", encoding="utf-8")
+    It begins at byte `at`: what stands behind it was written after the checkpoint that a run goes on from, and will be
+    written again.
+    """
+
+    def __init__(self, path: Path | None, trackers: tuple[Tracker, ...] = (), at: int = 0) -> None:
+        self._file = None if path is None else _opened(path, at)
         self._trackers = trackers
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Append the rows and hand them to the system at once."""
+        if self._file is None:
+            return
         try:
-            self._file.writelines(json.dumps(row) + "\n" for row in rows)
-            self._file.flush()
+            self._file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
         except OSError as error:
             raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. Free some space.") from error
         for tracker in self._trackers:
             for row in rows:
                 tracker.write(row)
+
+    def settled(self) -> int:
+        """See to it that every line is on the disk, and say how many bytes there are."""
+        if self._file is None:
+            return 0
+        os.fsync(self._file.fileno())
+        return int(self._file.tell())
 
     def __enter__(self) -> Self:
         return self
@@ -43,9 +56,24 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         for tracker in self._trackers:
             tracker.close()
+
+
+def _opened(path: Path, at: int) -> Any:
+    """The file, cut at byte `at`; unbuffered, so that nothing waits in memory."""
+    there = path.stat().st_size if path.exists() else 0
+    if there < at:
+        raise UserError(
+            f"'{path}' has {there} bytes, but had {at} when the checkpoint was made: lines are missing. Put the file "
+            "back, or repeat the run with --config."
+        )
+    file = path.open("ab", buffering=0)
+    file.truncate(at)
+    file.seek(at)
+    return file
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

@@ -1,21 +1,28 @@
 """The loop around the step: feed, step, journal, look, save. It decides when; what is done is given to it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from time import perf_counter
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from phinets import team
 from phinets.config.errors import UserError
-from phinets.engine.device import Precision, synchronise
-from phinets.engine.feed import Feed
+from phinets.data import Bad, Rejects
+from phinets.engine.checkpoint import Keeper
+from phinets.engine.device import synchronise
+from phinets.engine.distributed import Agreement
+from phinets.engine.feed import Clocked, Feed, Part
 from phinets.engine.journal import Journal
 from phinets.engine.schedules import Timetable
 from phinets.engine.step import train_step
-from phinets.methods import Learner, Losses
+from phinets.engine.trainee import Trainee
+from phinets.methods import Losses
+from phinets.views import Views
 
 SETTLE_EVERY = 10  # steps whose losses are fetched from the device together
 
@@ -44,7 +51,7 @@ class Pace:
 
 
 class LoopWatcher(Protocol):
-    """Who looks on: told of steps as they are settled, and of each look."""
+    """Who looks on: told of steps as they are settled, of each look, and of what a person should know."""
 
     def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:
         """The newest line of the journal."""
@@ -52,82 +59,132 @@ class LoopWatcher(Protocol):
     def looked(self, row: Mapping[str, Any]) -> None:
         """What a look found."""
 
+    def told(self, text: str) -> None:
+        """A sentence for a person."""
+
 
 @dataclass(kw_only=True)
 class Loop:
-    """Everything that one training needs, and `run`, which does it."""
+    """Everything that one training needs, and `run`, which does it. In a team, all processes run the same loop."""
 
-    learner: Learner
-    optimiser: torch.optim.Optimizer
+    trainee: Trainee
     feed: Feed
     timetable: Timetable
-    precision: Precision
     journal: Journal
+    rejects: Rejects
+    keeper: Keeper
     look: Callable[[Tensor], Mapping[str, float]]
-    """Judges the learner as it is, given the newest codes z."""
+    """Judges the learner as it is, given the newest codes z of the whole team."""
     save: Callable[[int], None]
     """Keeps the learner as it is, given how many steps it has made."""
+    stop: Callable[[], bool]
+    """Whether somebody has asked this process to stop."""
     watcher: LoopWatcher
     every: int
     """Steps between two looks; 0 looks at the end only."""
     pace: Pace = field(default_factory=Pace)
+    stopped: bool = False
+    """Whether it was left because somebody asked."""
 
-    def run(self, first: int = 0) -> Pace:
-        """Train from step `first` to the end of the timetable."""
-        self.learner.train()
-        pending: list[tuple[int, Losses]] = []
-        since = perf_counter()
-        for step, views, waited in self.feed.steps(first, self.timetable.total):
-            losses = train_step(
-                self.learner,
-                self.optimiser,
-                views,
-                rate=self.timetable.rate(step),
-                peak=self.timetable.peak_lr,
-                precision=self.precision,
-            )
-            pending.append((step, losses))
-            self.pace.waited += waited
-            look_now = self._is_look(step + 1)
-            if look_now or len(pending) == SETTLE_EVERY:
-                self._settle(pending, since)
-                if look_now:
-                    self._look(step + 1, losses)
-                pending, since = [], perf_counter()
-        return self.pace
+    def run(self, first: int = 0) -> int:
+        """Train from step `first` to the end of the timetable, or until asked to stop; how many steps are made."""
+        self.trainee.learner.train()
+        self._pending: list[tuple[int, Losses]] = []
+        self._bad: list[tuple[int, Bad]] = []
+        self._agreement = Agreement()
+        self._since = perf_counter()
+        parts = Clocked(self.feed.stream(first, self.timetable.total))
+        for step in range(first, self.timetable.total):
+            self._step(step, parts)
+            if self.stopped:
+                return step + 1
+        self._agreement.heard(2)
+        return self.timetable.total
 
-    def _is_look(self, done: int) -> bool:
-        return done == self.timetable.total or (self.every > 0 and done % self.every == 0)
+    def _step(self, step: int, parts: Clocked[Part]) -> None:
+        count = self.feed.parts
+        losses = train_step(
+            self.trainee,
+            self._views(step, islice(parts, count)),
+            count=count,
+            rate=self.timetable.rate(step),
+            peak=self.timetable.peak_lr,
+        )
+        self._pending.append((step, losses))
+        self.pace.waited, parts.waited = self.pace.waited + parts.waited, 0.0
+        self._afterwards(step + 1, losses)
 
-    def _settle(self, pending: list[tuple[int, Losses]], since: float) -> None:
+    def _views(self, step: int, parts: Iterator[Part]) -> Iterator[Views]:
+        for views, bad in parts:
+            self._bad += ((step, one) for one in bad)
+            yield views
+
+    def _afterwards(self, done: int, losses: Losses) -> None:
+        """Whatever is due after a step, in this order: journal, look, checkpoint."""
+        self.stopped, clock = self._agreement(self.stop(), team.is_first() and self.keeper.clock_asks())
+        last = done == self.timetable.total
+        look = last or (self.every > 0 and done % self.every == 0)
+        save = last or clock or self.stopped or self.keeper.is_due(done)
+        if not (look or save or len(self._pending) == SETTLE_EVERY):
+            return
+        self._settle()
+        if look:
+            self._look(done, losses)
+        if save:
+            self._require_finite(done)
+            self.save(done)
+        self._since = perf_counter()
+
+    def _settle(self) -> None:
         """Fetch the losses of the last steps, refuse what is not a number, write the journal."""
-        rows = [self._row(step, losses) for step, losses in pending]
-        synchronise(self.precision.device)
-        self.pace.seconds += perf_counter() - since
-        self.pace.images += len(rows) * self.feed.batch
-        good = [row for row in rows if math.isfinite(row["loss"])]
-        self.journal.write(good)
-        if len(good) < len(rows):
-            bad = next(row["step"] for row in rows if not math.isfinite(row["loss"]))
-            raise DivergedError(f"the loss is no longer a finite number after step {bad}.")
+        numbers = self._numbers()
+        synchronise(self.trainee.precision.device)
+        self.pace.seconds += perf_counter() - self._since
+        self.pace.images += len(numbers) * self.feed.batch
+        bad = self._everyone_s_bad()
+        rows: list[dict[str, Any]] = []
+        for (step, _), values in zip(self._pending, numbers, strict=True):
+            rows += self._bad_rows(step + 1, [one for when, one in bad if when == step])
+            if not math.isfinite(values["loss"]):
+                self.journal.write(rows)
+                raise DivergedError(f"the loss is no longer a finite number after step {step + 1}.")
+            rows.append({**self._place("step", step + 1), **values, "lr": self.timetable.rate(step)})
+        self.journal.write(rows)
+        self.rejects.require_few()
         self.watcher.stepped(rows[-1], self.pace)
+        self._pending, self._bad = [], []
 
-    def _row(self, step: int, losses: Losses) -> dict[str, Any]:
-        rate = self.timetable.rate(step)
-        numbers = {"loss": losses.total.detach(), **losses.terms}
-        return {
-            "kind": "step",
-            "step": step + 1,
-            "epoch": (step + 1) / self.feed.steps_per_epoch,
-            **{name: float(value) for name, value in numbers.items()},
-            "lr": rate,
-        }
+    def _numbers(self) -> list[dict[str, float]]:
+        """The losses of the pending steps, the mean over the team, fetched from the device together."""
+        names = ("loss", *self._pending[0][1].terms)
+        table = torch.stack([torch.stack([lo.total, *lo.terms.values()]).float() for _, lo in self._pending])
+        return [dict(zip(names, values, strict=True)) for values in team.mean(table).tolist()]
+
+    def _everyone_s_bad(self) -> list[tuple[int, Bad]]:
+        """The bad images that any process met; asked for only where there are some."""
+        some = torch.tensor(float(len(self._bad)), device=self.trainee.precision.device)
+        return sorted(team.everyone_s(self._bad)) if float(team.mean(some)) else []
 
     def _look(self, done: int, losses: Losses) -> None:
         assert losses.codes is not None
-        if not all(bool(torch.isfinite(p).all()) for p in self.learner.parameters()):
-            raise DivergedError(f"the weights are no longer finite numbers after step {done}.")
-        row = {"kind": "look", "step": done, "epoch": done / self.feed.steps_per_epoch, **self.look(losses.codes)}
-        self.journal.write([row])
+        self._require_finite(done)
+        readings = self.look(team.gathered(losses.codes))
+        row = {**self._place("look", done), **readings}
+        self.journal.write([*self._bad_rows(done, []), row])
+        self.rejects.require_few()
         self.watcher.looked(row)
-        self.save(done)
+
+    def _bad_rows(self, done: int, bad: list[Bad]) -> list[dict[str, Any]]:
+        """A line for every bad image that was not known yet, and a word to the person."""
+        self.rejects.add(bad)
+        fresh = self.rejects.drain()
+        for where, why in fresh:
+            self.watcher.told(f"'{where}' can't be used and is skipped: {why}.")
+        return [{**self._place("bad-image", done), "path": where, "why": why} for where, why in fresh]
+
+    def _place(self, kind: str, done: int) -> dict[str, Any]:
+        return {"kind": kind, "step": done, "epoch": done / self.feed.steps_per_epoch}
+
+    def _require_finite(self, done: int) -> None:
+        if not self.trainee.is_finite():
+            raise DivergedError(f"the weights are no longer finite numbers after step {done}.")

@@ -16,18 +16,18 @@ def require_trackers(names: tuple[str, ...]) -> None:
             raise UserError(f"--log {name} needs {name}, which is not installed: pip install 'phinets[{name}]'.")
 
 
-def open_trackers(names: tuple[str, ...], folder: Path, config: dict[str, Any]) -> tuple[Tracker, ...]:
-    """The trackers called for."""
-    return tuple(look_up("tracker", name, TRACKERS)(folder, config) for name in names)
+def open_trackers(names: tuple[str, ...], folder: Path, config: dict[str, Any], done: int = 0) -> tuple[Tracker, ...]:
+    """The trackers called for; those of a run that goes on after `done` steps forget what they heard beyond them."""
+    return tuple(look_up("tracker", name, TRACKERS)(folder, config, done) for name in names)
 
 
 class TensorBoard:
     """Scalars for `tensorboard --logdir RUN`."""
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, config: dict[str, Any], done: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Every number of the row under its own name."""
@@ -40,12 +40,18 @@ class TensorBoard:
 
 
 class WandB:
-    """A run in the project `phinets` on Weights & Biases."""
+    """A run in the project `phinets` on Weights & Biases; its id stays in the run folder, so that it can go on."""
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, config: dict[str, Any], done: int) -> None:
         import wandb
 
-        self._run = wandb.init(project="phinets", name=folder.name, dir=str(folder), config=config)
+        note = folder / "wandb" / "phinets-id"
+        known = note.read_text().strip() if done and note.exists() else None
+        self._run = wandb.init(
+            project="phinets", name=folder.name, dir=str(folder), config=config, id=known, resume="allow"
+        )
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(self._run.id)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Every number of the row under its own name."""
@@ -56,7 +62,7 @@ class WandB:
         self._run.finish()
 
 
-TRACKERS: Mapping[str, Callable[[Path, dict[str, Any]], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB}
+TRACKERS: Mapping[str, Callable[[Path, dict[str, Any], int], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB}
 
 
 def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

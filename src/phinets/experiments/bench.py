@@ -3,14 +3,20 @@
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
+from phinets import team
 from phinets.config.errors import UserError
 from phinets.config.run import RunConfig
 from phinets.data import Rejects, Split, load
-from phinets.engine.device import Precision, pick_device
+from phinets.engine.device import Precision
+from phinets.engine.distributed import distributed, own_device
 from phinets.engine.feed import Feed
+from phinets.engine.norms import synchronise_norms
+from phinets.engine.optimisers import build_optimiser
 from phinets.engine.schedules import Timetable
 from phinets.engine.trackers import require_trackers
+from phinets.engine.trainee import Trainee
 from phinets.experiments.judging import Judge
 from phinets.methods import Learner, learner
 from phinets.views import random_stream
@@ -22,11 +28,16 @@ class Bench:
 
     config: RunConfig
     device: torch.device
-    precision: Precision
-    learner: Learner
+    trainee: Trainee
     feed: Feed
     timetable: Timetable
     judge: Judge
+    rejects: Rejects
+
+    @property
+    def encoder(self) -> nn.Module:
+        """The backbone that is judged and kept."""
+        return self.trainee.learner.encoder()
 
 
 def set_up(config: RunConfig) -> Bench:
@@ -34,10 +45,11 @@ def set_up(config: RunConfig) -> Bench:
     require_trackers(config.compute.log)
     if config.compute.threads is not None:
         torch.set_num_threads(config.compute.threads)
-    device = pick_device(config.compute.device)
-    model = _learner(config, device)
+    device = own_device(config.compute.device)
+    precision = Precision(config.compute.precision, device)
+    model = _learner(config, device, precision.weights)
     split = load(config.data, config.source)
-    feed = _feed(config, split, model, device)
+    feed = _feed(config, split, model, precision)
     timetable = Timetable(
         steps_per_epoch=feed.steps_per_epoch,
         epochs=config.epochs,
@@ -52,35 +64,43 @@ def set_up(config: RunConfig) -> Bench:
         size=config.source.image_size,
         protocol=config.judging,
         device=device,
+        dtype=precision.weights,
         rejects=rejects,
     )
-    precision = Precision(config.compute.precision, device)
+    trainee = Trainee(
+        learner=model,
+        optimiser=build_optimiser(model, config.optimisation),
+        precision=precision,
+        model=distributed(model, device, config.source.image_size),
+    )
     return Bench(
-        config=config, device=device, precision=precision, learner=model, feed=feed, timetable=timetable, judge=judge
+        config=config, device=device, trainee=trainee, feed=feed, timetable=timetable, judge=judge, rejects=rejects
     )
 
 
-def _learner(config: RunConfig, device: torch.device) -> Learner:
+def _learner(config: RunConfig, device: torch.device, dtype: torch.dtype) -> Learner:
     """The learner with the weights that the seed gives, on its device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(config.seed, "init").initial_seed())
         size = config.source.image_size
         model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
-    model = model.to(device)
+    model = model.to(device, dtype)
+    if team.size() > 1:
+        synchronise_norms(model, device)
     if config.compute.channels_last:
         model = model.to(memory_format=torch.channels_last)
     if config.compute.compile:
-        _compile(model, config.source.image_size, device)
+        _compile(model, config.source.image_size, device, dtype)
     return model
 
 
-def _compile(model: Learner, size: int, device: torch.device) -> None:
+def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype) -> None:
     """Compile the encoders, and try f once, so that a machine that can't is found out before anything is written."""
     for encoder in filter(None, (model.f, model.slow)):
         encoder.compile()
     try:
         with torch.no_grad():
-            model.f.eval()(torch.zeros(2, 3, size, size, device=device))
+            model.f.eval()(torch.zeros(2, 3, size, size, device=device, dtype=dtype))
     except Exception as error:
         first = str(error).strip().splitlines()[0]
         raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
@@ -88,7 +108,7 @@ def _compile(model: Learner, size: int, device: torch.device) -> None:
         model.train()
 
 
-def _feed(config: RunConfig, split: Split, model: Learner, device: torch.device) -> Feed:
+def _feed(config: RunConfig, split: Split, model: Learner, precision: Precision) -> Feed:
     if config.batch > len(split.train):
         raise UserError(
             f"the batch of {config.batch} is larger than the data: '{config.data}' gives {len(split.train)} training "
@@ -101,6 +121,10 @@ def _feed(config: RunConfig, split: Split, model: Learner, device: torch.device)
         batch=config.batch,
         seed=config.seed,
         size=config.source.image_size,
-        device=device,
+        device=precision.device,
+        dtype=precision.weights,
         channels_last=config.compute.channels_last,
+        parts=config.compute.accumulate,
+        rank=team.rank(),
+        ranks=team.size(),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import phinets
+from phinets import team
 
 PACKAGES = ("torch", "torchvision", "numpy", "scipy", "safetensors", "tyro")
 
@@ -27,6 +28,7 @@ def environment(seed: int, device: torch.device, precision: str) -> dict[str, An
         "device_name": name,
         "precision": precision,
         "threads": torch.get_num_threads(),
+        "processes": team.size(),
     }
 
 

@@ -1,7 +1,10 @@
 """The folder of a run: claimed once, never taken from an older run unless told to, written whole or not at all."""
 
 import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,11 +14,20 @@ import yaml
 from phinets.config.errors import UserError
 from phinets.config.plain import from_plain, to_plain
 from phinets.config.run import RunConfig
-from phinets.engine.checkpoint import write_whole
+from phinets.engine.files import is_remnant, write_whole
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody is kept out
+    fcntl = None  # type: ignore[assignment]
 
 CONFIG = "config.yaml"
+CHECKPOINTS = "checkpoints"
+JOURNAL = "metrics.jsonl"
+SUMMARY = "summary.json"
+ENVIRONMENT = "env.json"
 RUN_FILES = (
-    CONFIG, "env.json", "metrics.jsonl", "checkpoints", "backbone.safetensors", "curves.png", "summary.json",
+    CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, "backbone.safetensors", "curves.png", SUMMARY,
     "tensorboard", "wandb",
 )  # fmt: skip
 """What a run leaves, and what overwriting it takes away: nothing else."""
@@ -34,26 +46,42 @@ def require_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that holds something, unless it is an older run that may go."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"'{folder}' is a file, but a run needs a folder. Choose another --out.")
-    if not folder.exists() or not any(folder.iterdir()):
+    if not folder.exists() or all(map(is_remnant, folder.iterdir())):
         return
-    if not all((folder / name).exists() for name in (CONFIG, "env.json")):
+    if not all((folder / name).exists() for name in (CONFIG, ENVIRONMENT)):
         raise UserError(f"'{folder}' is not empty and does not hold a run, so it is left alone. Choose another --out.")
     if not overwrite:
         raise UserError(f"'{folder}' already holds a run. Choose another --out, or say --overwrite to replace it.")
 
 
 def claim(folder: Path, overwrite: bool) -> None:
-    """Make the folder, and take an older run out of it."""
+    """Make the folder, and take an older run out of it, its config last: until then it is known for a run."""
     require_free(folder, overwrite)
     try:
-        for old in (folder / name for name in RUN_FILES):
+        for old in (folder / name for name in reversed(RUN_FILES)):
             if old.is_dir():
                 shutil.rmtree(old)
             else:
                 old.unlink(missing_ok=True)
-        (folder / "checkpoints").mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only one to work on a run; the system itself lets go when a process dies."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UserError(f"another process is working on the run in '{folder}'. Wait for it, or stop it.") from None
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -26,6 +26,7 @@ class Judge:
     size: int
     protocol: Judging
     device: torch.device
+    dtype: torch.dtype
     rejects: Rejects
 
     def live_knn(self, encoder: nn.Module) -> float | None:
@@ -76,7 +77,7 @@ class Judge:
         return features(encoder, chunks, self._prepare, device=self.device)
 
     def _prepare(self, images: Tensor) -> Tensor:
-        return prepare(images, self.plan, self.size)
+        return prepare(images, self.plan, self.size).to(self.dtype)
 
 
 class Embedded(NamedTuple):

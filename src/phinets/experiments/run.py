@@ -1,26 +1,31 @@
-"""One run, from its config to its record."""
+"""One run, from its config to its record; begun, or gone on with."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from safetensors.torch import save
-
-from phinets.config.plain import to_plain
-from phinets.config.record import RunRecord, Score, Summary
+from phinets import team
+from phinets.config.record import RunRecord
 from phinets.config.run import RunConfig
-from phinets.engine.checkpoint import save_checkpoint, write_whole
-from phinets.engine.journal import Journal, read_journal
-from phinets.engine.loop import DivergedError, Loop, Pace
-from phinets.engine.optimisers import build_optimiser
-from phinets.engine.trackers import open_trackers
-from phinets.evaluation.collapse import Health
+from phinets.engine.distributed import joined
+from phinets.engine.signals import Signals
 from phinets.experiments.bench import Bench, set_up
 from phinets.experiments.environment import environment
-from phinets.experiments.folder import claim, require_free, run_folder, write_config, write_json
-from phinets.experiments.meter import Meter
+from phinets.experiments.folder import (
+    CHECKPOINTS,
+    ENVIRONMENT,
+    claim,
+    locked,
+    require_free,
+    run_folder,
+    write_config,
+    write_json,
+)
+from phinets.experiments.rescue import rescued
+from phinets.experiments.resuming import finished, last_state, note_resumption, resumable
+from phinets.experiments.session import Session
 from phinets.experiments.watching import Silent, Watcher
-from phinets.reports.curves import curves_png
 
 
 def run(
@@ -28,98 +33,53 @@ def run(
 ) -> RunRecord:
     """Pretrain as `config` says, judge, and leave everything in the run folder.
 
-    Whatever can be found wrong is found before the folder is made.
+    Whatever can be found wrong is found before the folder is made. Under torchrun every process calls this.
+    """
+    began = perf_counter()
+    with joined(), Signals().heeded() as signals:
+        folder = team.once(lambda: run_folder(out, config.method))
+        team.once(lambda: require_free(folder, overwrite))
+        bench = set_up(config.resolved)
+        team.once(lambda: claim(folder, overwrite))
+        with _alone(folder), rescued(config, folder):
+            made_with = team.once(lambda: _begin(bench, folder))
+            return Session(bench, folder, made_with, signals, watcher or Silent(), began).carry_through(None)
+
+
+def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
+    """Go on with a run from its last checkpoint, to the very end that it would have had.
+
+    `wanted` may change how it is computed and kept, not what is learned. A run that is finished is only read.
     """
     began = perf_counter()
     watcher = watcher or Silent()
-    folder = run_folder(out, config.method)
-    require_free(folder, overwrite)
-    config = config.resolved
-    bench = set_up(config)
-    claim(folder, overwrite)
-    write_config(folder, config)
-    made_with = environment(config.seed, bench.device, bench.precision.name)
-    write_json(folder / "env.json", made_with)
-    watcher.began(folder, config, bench.timetable.total)
-    untrained, by_pixels = bench.judge.score(bench.learner.encoder()), bench.judge.score(None)
-    meter, pace = _train(bench, folder, watcher)
-    trained = bench.judge.score(bench.learner.encoder())
-    summary = _summary(bench, meter, pace, (trained, untrained, by_pixels), perf_counter() - began)
-    return _record(bench, folder, summary, made_with)
+    with joined(), Signals().heeded() as signals:
+        config = team.once(lambda: resumable(folder, wanted))
+        record = team.once(lambda: finished(folder))
+        if record is not None:
+            return record
+        with _alone(folder), rescued(config, folder):
+            state, refused = team.once(lambda: last_state(folder, config))
+            for reason in refused:
+                watcher.told(f"{reason} The one before it is used.")
+            bench = set_up(config)
+            step = 0 if state is None else state["step"]
+            made_with = team.once(lambda: note_resumption(folder, step, _environment(bench)))
+            return Session(bench, folder, made_with, signals, watcher, began).carry_through(state)
 
 
-def _train(bench: Bench, folder: Path, watcher: Watcher) -> tuple[Health, Pace]:
-    optimiser = build_optimiser(bench.learner, bench.config.optimisation)
-    checkpoint = folder / "checkpoints" / "last.pt"
-    meter = Meter(bench, watcher)
-    trackers = open_trackers(bench.config.compute.log, folder, to_plain(bench.config))
-    with Journal(folder / "metrics.jsonl", trackers) as journal:
-        loop = Loop(
-            learner=bench.learner,
-            optimiser=optimiser,
-            feed=bench.feed,
-            timetable=bench.timetable,
-            precision=bench.precision,
-            journal=journal,
-            look=meter.look,
-            save=lambda step: save_checkpoint(checkpoint, bench.learner, optimiser, bench.precision, step),
-            watcher=watcher,
-            every=bench.config.judging.look_every,
-        )
-        try:
-            pace = loop.run()
-        except DivergedError as error:
-            raise DivergedError(_divergence(str(error), bench.config, checkpoint)) from error
-    assert meter.last is not None
-    return meter.last, pace
+def _begin(bench: Bench, folder: Path) -> dict[str, Any]:
+    """What a run folder holds before the first step; the config first, which makes it one."""
+    made_with = _environment(bench)
+    write_config(folder, bench.config)
+    write_json(folder / ENVIRONMENT, made_with)
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    return made_with
 
 
-def _divergence(what: str, config: RunConfig, checkpoint: Path) -> str:
-    kept = (
-        f"The last good checkpoint is kept: {checkpoint}." if checkpoint.exists() else "No checkpoint was due before."
-    )
-    return (
-        f"The run has diverged: {what} {kept} Use a lower learning rate (--lr {config.optimisation.lr / 4:g}), a "
-        "longer warm-up (--warmup-epochs), or --precision fp32."
-    )
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    return locked(folder) if team.is_first() else nullcontext()
 
 
-def _summary(bench: Bench, meter: Health, pace: Pace, scores: tuple[Score, Score, Score], seconds: float) -> Summary:
-    trained, untrained, by_pixels = scores
-    return Summary(
-        method=bench.config.method,
-        backbone=bench.config.backbone,
-        data=bench.config.data,
-        seed=bench.config.seed,
-        steps=bench.timetable.total,
-        knn=trained.knn,
-        linear=trained.linear,
-        knn_untrained=untrained.knn,
-        linear_untrained=untrained.linear,
-        knn_pixels=by_pixels.knn,
-        linear_pixels=by_pixels.linear,
-        verdict=meter.verdict,
-        spread=meter.spread,
-        effective_rank=meter.effective_rank,
-        dead_share=meter.dead_share,
-        seconds=seconds,
-        images_per_second=pace.images_per_second,
-        data_wait=pace.data_wait,
-        protocol=bench.judge.describe(),
-    )
-
-
-def _record(bench: Bench, folder: Path, summary: Summary, made_with: dict[str, Any]) -> RunRecord:
-    weights = {name: value.contiguous() for name, value in bench.learner.encoder().state_dict().items()}
-    note = {"method": summary.method, "backbone": summary.backbone}
-    write_whole(folder / "backbone.safetensors", save(weights, note))
-    record = RunRecord(
-        folder=str(folder),
-        config=bench.config,
-        environment=made_with,
-        summary=summary,
-        journal=read_journal(folder / "metrics.jsonl"),
-    )
-    write_whole(folder / "curves.png", curves_png(record))
-    write_json(folder / "summary.json", to_plain(record.summary))
-    return record
+def _environment(bench: Bench) -> dict[str, Any]:
+    return environment(bench.config.seed, bench.device, bench.trainee.precision.name)

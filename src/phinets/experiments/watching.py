@@ -9,19 +9,16 @@ from phinets.engine.loop import LoopWatcher, Pace
 
 
 class Watcher(LoopWatcher, Protocol):
-    """Told of the loop's news, of the beginning, and of what a person should know."""
+    """Told of the loop's news, and of the beginning."""
 
-    def began(self, folder: Path, config: RunConfig, steps: int) -> None:
-        """Training begins."""
-
-    def told(self, text: str) -> None:
-        """A sentence for a person."""
+    def began(self, folder: Path, config: RunConfig, steps: int, done: int) -> None:
+        """Training begins, or goes on after `done` of its `steps`."""
 
 
 class Silent:
     """A watcher that says nothing."""
 
-    def began(self, folder: Path, config: RunConfig, steps: int) -> None:
+    def began(self, folder: Path, config: RunConfig, steps: int, done: int) -> None:
         """Nothing."""
 
     def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:

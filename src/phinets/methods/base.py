@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor, Clock, LearnerOptions
@@ -69,6 +70,10 @@ class Learner(nn.Module, ABC):
         """The slow encoder's code of x, without gradient."""
         assert self.slow is not None
         return self.slow(x)  # type: ignore[no-any-return]
+
+    def batch_statistics(self) -> list[str]:
+        """What looks at a batch as a whole, so that a batch computed in parts gives something else; in words."""
+        return ["batch norm"] if any(isinstance(m, _BatchNorm) for m in self.modules()) else []
 
     def constant_rate_parameters(self) -> list[nn.Parameter]:
         """The parameters whose learning rate may stay at its peak: those of h, where there is one."""

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets import losses
+from phinets import losses, team
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Contrast, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
@@ -15,8 +15,8 @@ from phinets.views import Views
 class MoCo(Learner):
     """A query must find its own key, given by a slow encoder, among a queue of other images' keys.
 
-    The key encoder follows after each step, which is the same as before each forward; `loss` lays the new keys aside
-    and `after_step` puts them into the queue.
+    The key encoder follows after each step, which is the same as before each forward. `loss` lays the new keys aside
+    while it trains, and `after_step` puts those of the whole team into the queue.
     """
 
     queue: Tensor
@@ -31,13 +31,14 @@ class MoCo(Learner):
         self.slow = Slow(self.f, options.beta, options.slow_buffers)
         self.register_buffer("queue", F.normalize(torch.randn(options.queue, widths[-1]), dim=1))
         self.register_buffer("place", torch.zeros((), dtype=torch.long))
-        self._new_keys: Tensor | None = None
+        self._new_keys: list[Tensor] = []
 
     def loss(self, views: Views) -> Losses:
         """InfoNCE of the first view's query against the second view's key and the queue."""
         query = F.normalize(self.f(views.first), dim=1)
         key = F.normalize(self.slow_code(views.second), dim=1)
-        self._new_keys = key
+        if self.training and torch.is_grad_enabled():
+            self._new_keys.append(key)
         total = losses.info_nce(query, key, self.queue, self.options.temperature)
         return Losses(total, {"info_nce": total.detach()}, query.detach())
 
@@ -45,10 +46,11 @@ class MoCo(Learner):
     def after_step(self) -> None:
         """The key encoder follows, and the newest keys take the place of the oldest."""
         super().after_step()
-        if self._new_keys is None:
+        if not self._new_keys:
             return
-        keys = self._new_keys[-len(self.queue) :].to(self.queue.dtype)
+        every = torch.cat([team.gathered(keys) for keys in self._new_keys])
+        keys = every[-len(self.queue) :].to(self.queue.dtype)
         places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
         self.queue[places] = keys
         self.place.add_(len(keys)).remainder_(len(self.queue))
-        self._new_keys = None
+        self._new_keys.clear()

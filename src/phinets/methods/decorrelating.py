@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from phinets import losses
+from phinets import losses, team
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Decorrelation, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
@@ -21,7 +21,13 @@ class BarlowTwins(Learner):
         self.f = Encoder(backbone, mlp(widths, last_norm=True, last_affine=options.projector_affine))
 
     def loss(self, views: Views) -> Losses:
-        """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂."""
+        """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂ over the whole team's batch."""
         z1, z2 = self.f(views.first), self.f(views.second)
-        total = losses.decorrelation(losses.cross_correlation(z1, z2), self.options.off_diagonal)
+        total = losses.decorrelation(
+            losses.cross_correlation(team.gathered(z1), team.gathered(z2)), self.options.off_diagonal
+        )
         return Losses(total, {"decorrelation": total.detach()}, z1.detach())
+
+    def batch_statistics(self) -> list[str]:
+        """Batch norm, and the cross-correlation itself."""
+        return [*super().batch_statistics(), "the cross-correlation"]

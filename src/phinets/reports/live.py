@@ -17,7 +17,7 @@ NOT_TERMS = ("kind", "step", "epoch", "loss", "lr")
 class LiveBar:
     """Loss terms, learning rate, collapse meter, kNN so far, images/s, share of time waiting for data, time left."""
 
-    def __init__(self, console: Console, steps: int) -> None:
+    def __init__(self, console: Console, steps: int, done: int = 0) -> None:
         self.console = console
         self.steps = steps
         self.step: Mapping[str, Any] = {}
@@ -30,7 +30,7 @@ class LiveBar:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self.task: TaskID = self.progress.add_task("", total=steps)
+        self.task: TaskID = self.progress.add_task("", total=steps, completed=done)
         self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
         if console.is_terminal:
             self.live.start()

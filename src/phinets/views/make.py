@@ -29,6 +29,13 @@ class Views(NamedTuple):
         return self.map(lambda view: view.to(device, non_blocking=True))
 
 
+class Share(NamedTuple):
+    """Which rows of a larger batch some images are: those from `first` on, `of` so many."""
+
+    first: int
+    of: int
+
+
 def make_views(
     images: Tensor,
     plan: ViewPlan,
@@ -36,6 +43,7 @@ def make_views(
     *,
     anchor: Anchor | None = "original",
     size: int | None = None,
+    share: Share | None = None,
 ) -> Views:
     """Two views and the anchor of a uint8 batch, normalised float32 on the batch's own device.
 
@@ -43,20 +51,21 @@ def make_views(
     anchor changes the other views. `size` is the output's side, by default the images' own (their short side).
 
     anchor: "original" as the plan prepares it, "augmented" as a third draw of the first view, None for no anchor.
+    share: draws for the larger batch and takes the rows of these images, so that they look as they do in the whole.
     """
     _require(images, size)
     _require_cpu(generator)
     if anchor not in ("original", "augmented", None):
         raise UserError(f"anchor is '{anchor}', but it is 'original', 'augmented' or None. Choose one of them.")
     side = size or min(images.shape[2:])
-    first = _view(images, plan.first, generator, side)
-    second = _view(images, plan.second, generator, side)
+    whole = share or Share(0, len(images))
+    first, second = (_view(images, augmentation, generator, side, whole) for augmentation in (plan.first, plan.second))
     if anchor is None:
         views = Views(first, second)
     elif anchor == "original":
         views = Views(first, second, central(images, side * 8 // 7 if plan.anchor == "resize-crop" else side, side))
     else:
-        views = Views(first, second, _view(images, plan.first, generator, side))
+        views = Views(first, second, _view(images, plan.first, generator, side, whole))
     return views.map(lambda view: _normalised_(view, plan))
 
 
@@ -70,11 +79,14 @@ def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     return _normalised_(central(images, side, side), plan)
 
 
-def _view(images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int) -> Tensor:
+def _view(
+    images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int, share: Share
+) -> Tensor:
     if augmentation is None:
         return central(images, size, size)
-    n, _, height, width = images.shape
-    return apply(images, augmentation, draw(augmentation, n, height, width, generator), size)
+    height, width = images.shape[2:]
+    drawn = draw(augmentation, share.of, height, width, generator)
+    return apply(images, augmentation, drawn.take(slice(share.first, share.first + len(images))), size)
 
 
 def _normalised_(images: Tensor, plan: ViewPlan) -> Tensor:

@@ -1,0 +1,180 @@
+"""The time that a process works on a run: from where it stands to its end, or until it is stopped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGTERM
+from time import perf_counter
+from typing import Any
+
+from safetensors.torch import save
+from torch import Tensor
+
+from phinets import team
+from phinets.config.errors import StoppedError
+from phinets.config.plain import to_plain
+from phinets.config.record import RunRecord, Summary
+from phinets.data import Bad
+from phinets.engine.checkpoint import Keeper
+from phinets.engine.files import write_whole
+from phinets.engine.journal import Journal, read_journal
+from phinets.engine.loop import Loop, Pace
+from phinets.engine.signals import Signals
+from phinets.engine.trackers import open_trackers
+from phinets.experiments.bench import Bench
+from phinets.experiments.folder import CHECKPOINTS, JOURNAL, SUMMARY, write_json
+from phinets.experiments.meter import Meter, health_of
+from phinets.experiments.resuming import identity
+from phinets.experiments.watching import Watcher
+from phinets.reports.curves import curves_png
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One process at work on a run; in a team the first one judges, writes and speaks."""
+
+    bench: Bench
+    folder: Path
+    made_with: dict[str, Any]
+    """env.json."""
+    signals: Signals
+    watcher: Watcher
+    began: float
+    """When, by perf_counter."""
+
+    def carry_through(self, state: dict[str, Any] | None) -> RunRecord:
+        """Go on from a checkpoint's state, or begin where there is none; train, judge and write."""
+        done = 0 if state is None else state["step"]
+        self.watcher.began(self.folder, self.bench.config, self.bench.timetable.total, done)
+        self._say_what_accumulation_changes()
+        with self._journal(state) as journal:
+            past = read_journal(self.folder / JOURNAL) if team.is_first() else []
+            if state is None:
+                journal.write([team.once(self._baseline)])
+            else:
+                self.bench.trainee.restore(state)
+            loop = self._loop(journal, past, state)
+            with self.signals.deferred():
+                done = loop.run(done)
+        if loop.stopped:
+            by = self.signals.received or SIGTERM
+            raise StoppedError(f"stopped by {by.name} after step {done}", 128 + by)
+        return team.once(lambda: self._finish(loop.pace, self._seconds(state)))
+
+    def _journal(self, state: dict[str, Any] | None) -> Journal:
+        if not team.is_first():
+            return Journal(None)
+        names, done = self.bench.config.compute.log, 0 if state is None else state["step"]
+        trackers = open_trackers(names, self.folder, to_plain(self.bench.config), done)
+        return Journal(self.folder / JOURNAL, trackers, at=0 if state is None else state["journal"])
+
+    def _baseline(self) -> Row:
+        """What the encoder must beat: itself untrained, and raw pixels."""
+        untrained, pixels = self.bench.judge.score(self.bench.encoder), self.bench.judge.score(None)
+        return {
+            "kind": "baseline",
+            "step": 0,
+            "epoch": 0.0,
+            "knn_untrained": untrained.knn,
+            "linear_untrained": untrained.linear,
+            "knn_pixels": pixels.knn,
+            "linear_pixels": pixels.linear,
+        }
+
+    def _loop(self, journal: Journal, past: list[Row], state: dict[str, Any] | None) -> Loop:
+        bench = self.bench
+        saving = bench.config.saving
+        keeper = Keeper(self.folder / CHECKPOINTS, saving, bench.timetable.steps_per_epoch)
+        meter = Meter(bench, self.watcher, (row for row in past if row["kind"] == "look"))
+        bench.rejects.add(Bad(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
+        bench.rejects.drain()  # they were said when they were met
+        loop = Loop(
+            trainee=bench.trainee,
+            feed=bench.feed,
+            timetable=bench.timetable,
+            journal=journal,
+            rejects=bench.rejects,
+            keeper=keeper,
+            look=meter.look if team.is_first() else _look_away,
+            save=lambda step: self._save(keeper, loop, step, self._seconds(state)),
+            stop=lambda: self.signals.received is not None,
+            watcher=self.watcher,
+            every=bench.config.judging.look_every,
+            pace=Pace() if state is None else Pace(*state["pace"]),
+        )
+        return loop
+
+    def _save(self, keeper: Keeper, loop: Loop, step: int, seconds: float) -> None:
+        if team.is_first():
+            pace = [loop.pace.images, loop.pace.seconds, loop.pace.waited]
+            run = {"run": identity(self.bench.config), "seconds": seconds, "pace": pace}
+            keeper.save(step, {**self.bench.trainee.state(), "journal": loop.journal.settled(), **run})
+
+    def _seconds(self, state: dict[str, Any] | None) -> float:
+        """How long the run has taken so far, over all sessions."""
+        before = 0.0 if state is None else state["seconds"]
+        return float(before) + perf_counter() - self.began
+
+    def _say_what_accumulation_changes(self) -> None:
+        config = self.bench.config
+        parts = config.compute.accumulate
+        touched = self.bench.trainee.learner.batch_statistics() if parts > 1 else []
+        if touched:
+            self.watcher.told(
+                f"--accumulate {parts}: {' and '.join(touched)} see{'s' * (len(touched) == 1)} {config.batch // parts} "
+                f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
+            )
+
+    def _finish(self, pace: Pace, seconds: float) -> RunRecord:
+        """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
+        weights = {name: value.contiguous() for name, value in self.bench.encoder.state_dict().items()}
+        config = self.bench.config
+        write_whole(
+            self.folder / "backbone.safetensors", save(weights, {"method": config.method, "backbone": config.backbone})
+        )
+        journal = read_journal(self.folder / JOURNAL)
+        record = RunRecord(
+            folder=str(self.folder),
+            config=config,
+            environment=self.made_with,
+            summary=self._summary(journal, pace, seconds),
+            journal=journal,
+        )
+        write_whole(self.folder / "curves.png", curves_png(record))
+        write_json(self.folder / SUMMARY, to_plain(record.summary))
+        return record
+
+    def _summary(self, journal: list[Row], pace: Pace, seconds: float) -> Summary:
+        judged = perf_counter()
+        bench, config = self.bench, self.bench.config
+        trained = bench.judge.score(bench.encoder)
+        baseline, meter = _last(journal, "baseline"), health_of(_last(journal, "look"))
+        return Summary(
+            method=config.method,
+            backbone=config.backbone,
+            data=config.data,
+            seed=config.seed,
+            steps=bench.timetable.total,
+            knn=trained.knn,
+            linear=trained.linear,
+            **{name: value for name, value in baseline.items() if name.startswith(("knn_", "linear_"))},
+            verdict=meter.verdict,
+            spread=meter.spread,
+            effective_rank=meter.effective_rank,
+            dead_share=meter.dead_share,
+            bad_images=len(bench.rejects.known),
+            seconds=seconds + perf_counter() - judged,
+            images_per_second=pace.images_per_second,
+            data_wait=pace.data_wait,
+            protocol=bench.judge.describe(),
+        )
+
+
+def _look_away(codes: Tensor) -> Mapping[str, float]:
+    return {}
+
+
+def _last(journal: list[Row], kind: str) -> Row:
+    return next(row for row in reversed(journal) if row["kind"] == kind)
