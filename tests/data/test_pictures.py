@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from phinets.data.files import square
+from phinets.data.files import centre, square
 from phinets.data.pictures import LARGEST, UnusableError, open_picture
 from tests.data.making import noise, picture, save, smooth
 
@@ -85,7 +85,7 @@ def test_a_turned_jpeg_is_turned_when_decoded_small_too(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     smooth(320, 320).save(tmp_path / "a.jpg", exif=exif, quality=95)
-    small = square(open_picture(tmp_path / "a.jpg", 32), 32).transpose(1, 2, 0)
+    small = square(tmp_path / "a.jpg", 32).transpose(1, 2, 0)
     plain = np.asarray(smooth(32, 32)).astype(int)
     assert np.abs(small - np.rot90(plain, -1)).mean() < 4
     assert np.abs(small - plain).mean() > 40
@@ -99,14 +99,14 @@ def test_an_array_is_a_picture_too(dtype: type, tmp_path: Path) -> None:
 
 
 def test_one_pixel_is_a_picture(tmp_path: Path) -> None:
-    found = square(open_picture(save(tmp_path / "a.png", Image.new("RGB", (1, 1), (9, 8, 7)))), 36)
+    found = square(save(tmp_path / "a.png", Image.new("RGB", (1, 1), (9, 8, 7))), 36)
     assert (found == np.array([9, 8, 7])[:, None, None]).all()
 
 
 @pytest.mark.parametrize(("wide", "tall"), [(60_000, 1), (1, 60_000), (333, 100), (20, 31)])
 def test_the_square_is_the_centre_whatever_the_shape(wide: int, tall: int) -> None:
     strip = smooth(wide, tall)
-    found = square(strip, 16)
+    found = centre(strip, 16)
     assert found.shape == (3, 16, 16)
     if wide > 10 * tall:
         assert abs(found[0].mean() - 127) < 2
@@ -175,7 +175,7 @@ BAD = {
     "pipe": "no ordinary file",
     "another format": "none of JPEG, PNG",
     "floats": "nobody said what is white",
-    "lying array": "file size",
+    "lying array": "no whole array",
     "grey array": "no picture",
     "NaN": "NaN",
     "range": r"not in \[0, 1\]",

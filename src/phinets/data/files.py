@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from phinets.data.pictures import UnusableError, open_picture, picture_size, sho
 class Files:
     """Pictures in files, each shown as a square of `side` pixels: the centre, brought to it."""
 
-    paths: Sequence[str]
+    paths: Sequence[str | Path]
     side: int
 
     def __len__(self) -> int:
@@ -60,13 +61,18 @@ class Files:
         for candidate in chain(range(row, len(self)), range(row)):
             path = self.paths[candidate]
             try:
-                return square(open_picture(path, self.side), self.side), candidate, tried
+                return square(path, self.side), candidate, tried
             except UnusableError as error:
                 tried.append(Bad(shown(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
 
 
-def square(picture: Image.Image, side: int) -> NDArray[np.uint8]:
+def square(path: str | Path, side: int) -> NDArray[np.uint8]:
+    """The picture in a file as uint8 (3, side, side), or UnusableError."""
+    return centre(open_picture(path, side), side)
+
+
+def centre(picture: Image.Image, side: int) -> NDArray[np.uint8]:
     """The central square of a picture as uint8 (3, side, side).
 
     It is cut before it is resized: a strip of 1 × 60,000 pixels would otherwise grow with its other side.

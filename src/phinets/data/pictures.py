@@ -76,7 +76,10 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 def _array(path: str | Path) -> Image.Image:
     """An array of height × width × 3: bytes, or floats from 0 to 1."""
-    pixels = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that a head that lies costs no memory
+    try:
+        pixels = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that a head that lies costs no memory
+    except ValueError as error:
+        raise UnusableError(f"it is no whole array: {error}") from error
     if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
         raise UnusableError(f"an array of shape {pixels.shape} is no picture (height, width, 3)")
     _require_modest(pixels.shape[1], pixels.shape[0])
