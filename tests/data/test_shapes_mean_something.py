@@ -28,11 +28,11 @@ def world() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def test_pixels_and_an_untrained_encoder_know_little(world: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
     images, labels, asked, truth = world
-    known, queries = pixels(images[:5000], prepared), pixels(asked, prepared)
+    known, queries = (pixels(x.split(512), prepared) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 30
     torch.manual_seed(0)
     encoder = backbone("resnet-tiny")
-    known, queries = (features(encoder, x, prepared, device=CPU) for x in (images[:5000], asked))
+    known, queries = (features(encoder, x.split(512), prepared, device=CPU) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 45
 
 

@@ -59,9 +59,9 @@ def _backbones() -> dict[str, str]:
 
 
 def _data() -> dict[str, str]:
-    from phinets.data import DATA
+    from phinets.data import describe_data
 
-    return {name: (load.__doc__ or "").splitlines()[0] for name, load in DATA.items()}
+    return describe_data()
 
 
 def _views() -> dict[str, str]:

@@ -17,8 +17,14 @@ def _at_least(least: float, **values: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
-    """How much of the data, and at which size."""
+    """Where the data lie, how much of them, and at which size."""
 
+    root: str | None = None
+    """The folder of all data sets; unset: $PHINETS_DATA, else ~/.cache/phinets/data."""
+    download: bool = False
+    """Whether a data set that is not there may be fetched from the net."""
+    classes: tuple[str, ...] = ()
+    """Only these classes, by name or number; unset: all."""
     train_images: int | None = None
     """How many training images; unset: all there are (shapes: 50,000)."""
     test_images: int | None = None

@@ -2,43 +2,67 @@
 
 from collections.abc import Callable, Mapping
 
-from torch import from_numpy
-
-from phinets.config.errors import look_up
+from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
-from phinets.data import shapes
-from phinets.data.folder import folder
+from phinets.data import cifar, folder, npz, stl10
+from phinets.data import cifar5m as five_million
+from phinets.data.choice import choose
+from phinets.data.drawn import shapes
+from phinets.data.home import Source, first_line
 from phinets.data.images import Bad, Images, InMemory, Taken, batches
 from phinets.data.rejects import Rejects
 from phinets.data.split import ImageSet, Split
 
-__all__ = ["DATA", "PLACES", "Bad", "ImageSet", "Images", "InMemory", "Rejects", "Split", "Taken", "batches", "load"]
+__all__ = [
+    "DATA",
+    "PLACES",
+    "Bad",
+    "ImageSet",
+    "Images",
+    "InMemory",
+    "Rejects",
+    "Split",
+    "Taken",
+    "batches",
+    "describe_data",
+    "load",
+]
 
-
-def _shapes(options: DataOptions) -> Split:
-    """A procedural world of ten forms, drawn by the package itself: no download, never used up."""
-    numbers = {"train": options.train_images or 50_000, "test": options.test_images or 10_000}
-    train, test = (_drawn(n, part, options) for part, n in numbers.items())
-    return Split(train, test, shapes.CLASSES)
-
-
-def _drawn(n: int, part: str, options: DataOptions) -> ImageSet:
-    pixels, labels = shapes.finite(n, part=part, seed=options.world, size=options.image_size)  # type: ignore[arg-type]
-    return ImageSet(InMemory(from_numpy(pixels)), from_numpy(labels))
-
-
-DATA: Mapping[str, Callable[[DataOptions], Split]] = {
-    "shapes": _shapes,
+DATA: Mapping[str, Source] = {
+    "shapes": Source(shapes),
+    "cifar10": Source(cifar.cifar10, cifar.HOME10),
+    "cifar100": Source(cifar.cifar100, cifar.HOME100),
+    "stl10": Source(stl10.stl10, stl10.HOME),
+    "cifar5m": Source(five_million.cifar5m, five_million.HOME),
+    "imagenet": Source(folder.imagenet, folder.IMAGENET),
 }
 PLACES: Mapping[str, Callable[[str, DataOptions], Split]] = {
-    "folder": folder,
+    "folder": folder.folder,
+    "npz": npz.npz,
 }
 """Kinds of data that are found at a place: `folder:PATH`."""
 
 
 def load(name: str, options: DataOptions) -> Split:
-    """The data set called `name`, of the sizes that `options` asks for."""
+    """The data set called `name`: the classes that `options` asks for, and no more images of each part."""
     kind, colon, place = name.partition(":")
-    if colon:
-        return look_up("kind of place", kind, PLACES)(place, options)
-    return look_up("data set", name, DATA)(options)
+    if colon and not place:
+        raise UserError(f"'{name}' does not say where. Say {kind}:PATH.")
+    split = look_up("kind of place", kind, PLACES)(place, options) if colon else _named(name)(options)
+    if options.classes:
+        split = choose(split, options.classes)
+    train, test = split.train.head(options.train_images), split.test.head(options.test_images)
+    return Split(train, test, split.classes, split.bank)
+
+
+def _named(name: str) -> Callable[[DataOptions], Split]:
+    if name in PLACES:
+        raise UserError(f"'{name}' needs a place. Say {name}:PATH.")
+    return look_up("data set", name, DATA).read
+
+
+def describe_data() -> dict[str, str]:
+    """Every data set and every kind of place, in one line each."""
+    return {name: source.what for name, source in DATA.items()} | {
+        f"{kind}:PATH": first_line(reader) for kind, reader in PLACES.items()
+    }

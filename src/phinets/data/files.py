@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +15,14 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.data.images import Bad, Taken
-
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".npy")
-LARGEST = 2**27
-"""Pixels beyond which a picture is taken for a decompression bomb."""
-Image.MAX_IMAGE_PIXELS = LARGEST
-
-
-class UnusableError(Exception):
-    """A file that holds no usable image; says why."""
+from phinets.data.pictures import UnusableError, open_picture, picture_size, shown
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Pictures in files, each shown as a square of `side` pixels: short side brought to it, then the centre."""
+    """Pictures in files, each shown as a square of `side` pixels: the centre, brought to it."""
 
-    paths: Sequence[Path]
+    paths: Sequence[str | Path]
     side: int
 
     def __len__(self) -> int:
@@ -38,6 +31,22 @@ class Files:
     def head(self, n: int | None) -> "Files":
         """The first n only."""
         return Files(self.paths[:n], self.side)
+
+    def pick(self, rows: Tensor) -> "Files":
+        """Those of these numbers only."""
+        return Files([self.paths[i] for i in rows.tolist()], self.side)
+
+    def order(self, generator: torch.Generator) -> Tensor:
+        """A file costs the same wherever it is: every permutation is equally likely."""
+        return torch.randperm(len(self), generator=generator)
+
+    def open(self, row: int) -> Image.Image:
+        """The picture of this number as it is, RGB and upright; or UnusableError."""
+        return open_picture(self.paths[row])
+
+    def size(self, row: int) -> tuple[int, int]:
+        """Width and height of the picture of this number, which is not decoded for it."""
+        return picture_size(self.paths[row])
 
     def take(self, rows: Tensor) -> Taken:
         """The pictures of these numbers, decoded by threads."""
@@ -49,52 +58,29 @@ class Files:
     def _nearest_good(self, row: int) -> tuple[NDArray[np.uint8], int, list[Bad]]:
         """The picture of this number or, where it can't be used, the next one that can."""
         tried: list[Bad] = []
-        for candidate in (*range(row, len(self)), *range(row)):
+        for candidate in chain(range(row, len(self)), range(row)):
             path = self.paths[candidate]
             try:
                 return square(path, self.side), candidate, tried
             except UnusableError as error:
-                tried.append(Bad(str(path), str(error)))
+                tried.append(Bad(shown(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
 
 
-def square(path: Path, side: int) -> NDArray[np.uint8]:
+def square(path: str | Path, side: int) -> NDArray[np.uint8]:
     """The picture in a file as uint8 (3, side, side), or UnusableError."""
-    try:
-        picture = _array(path) if path.suffix.lower() == ".npy" else _picture(path, side)
-        short = min(picture.size)
-        wide, tall = (max(side, round(edge * side / short)) for edge in picture.size)
-        left, top = (wide - side) // 2, (tall - side) // 2
-        resized = picture.resize((wide, tall), Image.Resampling.BICUBIC).crop((left, top, left + side, top + side))
-        return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
-    except UnusableError:
-        raise
-    except Exception as error:  # a damaged file may raise anything: Pillow's plugins have many words for it
-        raise UnusableError(str(error).strip().rstrip(".") or type(error).__name__) from error
+    return centre(open_picture(path, side), side)
 
 
-def _picture(path: Path, side: int) -> Image.Image:
-    with Image.open(path) as file:
-        if file.width * file.height > LARGEST:
-            raise UnusableError(f"{file.width} × {file.height} pixels are more than a picture should have")
-        file.draft("RGB", (side, side))  # lets a JPEG be decoded at a fraction of its size
-        return file.convert("RGB")
+def centre(picture: Image.Image, side: int) -> NDArray[np.uint8]:
+    """The central square of a picture as uint8 (3, side, side).
 
-
-def _array(path: Path) -> Image.Image:
-    """An array of height × width × 3: bytes, or floats from 0 to 1."""
-    pixels = np.load(path, allow_pickle=False)
-    if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
-        raise UnusableError(f"an array of shape {pixels.shape} is no picture (height, width, 3)")
-    if pixels.dtype == np.uint8:
-        return Image.fromarray(pixels)
-    if not np.issubdtype(pixels.dtype, np.floating):
-        raise UnusableError(f"its numbers are {pixels.dtype}; bytes, or floats from 0 to 1, would do")
-    if not np.isfinite(pixels).all():
-        raise UnusableError("it holds NaN or infinite values")
-    if pixels.min() < 0 or pixels.max() > 1:
-        raise UnusableError(f"its values lie in [{pixels.min():g}, {pixels.max():g}], not in [0, 1]")
-    return Image.fromarray((pixels * 255).round().astype(np.uint8))
+    It is cut before it is resized: a strip of 1 × 60,000 pixels would otherwise grow with its other side.
+    """
+    short = min(picture.size)
+    left, top = ((edge - short) / 2 for edge in picture.size)
+    resized = picture.resize((side, side), Image.Resampling.BICUBIC, box=(left, top, left + short, top + short))
+    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
 
 @cache

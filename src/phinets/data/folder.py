@@ -2,62 +2,119 @@
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.files import ENDINGS, Files
-from phinets.data.split import ImageSet, Split
+from phinets.data.files import Files
+from phinets.data.home import Home
+from phinets.data.pictures import ENDINGS, shown
+from phinets.data.split import ImageSet, Split, every_tenth
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
+IMAGENET = Home(
+    name="imagenet",
+    folder="imagenet",
+    inside=("train", "val"),
+    cure="It can't be downloaded freely: put (or link) its folders train and val, with the classes in them, into "
+    "'{root}/imagenet'.",
+)
 
 
 def folder(path: str, options: DataOptions) -> Split:
-    """folder:PATH, any folder of images; with train/ and val/ (or test/) inside, those are the two parts.
+    """Any folder of images; with train/ and val/ (or test/) inside, those are the two parts.
 
     Without them every tenth picture is asked about and the others are learned from. Subfolders are classes where
     every picture lies in one and there are at least two.
     """
     root = Path(path).expanduser()
     if not root.is_dir():
-        raise UserError(f"there is no folder '{root}'. Say --data folder:PATH; `--data shapes` works without any data.")
+        raise UserError(
+            f"there is no folder '{shown(root)}'. Say --data folder:PATH; `--data shapes` works without any data."
+        )
     test_root = next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
     if (root / "train").is_dir() and test_root is not None:
-        train_paths, test_paths, roots = _pictures(root / "train"), _pictures(test_root), (root / "train", test_root)
-    else:
-        every, roots = _pictures(root), (root, root)
-        train_paths, test_paths = [p for i, p in enumerate(every) if i % 10], every[::10]
-    if not train_paths or not test_paths:
-        raise UserError(f"'{root}' holds no images to learn from and to ask about ({', '.join(ENDINGS)}).")
-    train_paths, test_paths = train_paths[: options.train_images], test_paths[: options.test_images]
-    classes = _classes(train_paths, roots[0])
+        return two_folders(root / "train", test_root, options)
+    every = _pictures(root)
+    if len(every) < 2:
+        raise UserError(_too_few(root, len(every)))
+    classes = _classes(every)
+    train, test = ([every[i] for i in rows.tolist()] for rows in every_tenth(len(every)))
+    return Split(_part(root, train, classes, options), _part(root, test, classes, options), classes)
+
+
+def imagenet(options: DataOptions) -> Split:
+    """ImageNet (or any other data) in class folders under train/ and val/ of ROOT/imagenet, or of ROOT itself."""
+    root = IMAGENET(options)
+    for part in IMAGENET.inside:
+        if not (root / part).is_dir():
+            raise UserError(f"'{root}' has no folder '{part}'. {IMAGENET.advice(options.root)}")
+    return two_folders(root / "train", root / "val", options)
+
+
+def two_folders(train_root: Path, test_root: Path, options: DataOptions) -> Split:
+    """What is learned from in one folder, what is asked about in another."""
+    train, test = _shuffled(_pictures(train_root)), _shuffled(_pictures(test_root))
+    for root, names in ((train_root, train), (test_root, test)):
+        if not names:
+            raise UserError(_too_few(root, 0))
+    classes = _classes(train + test)
+    return Split(_part(train_root, train, classes, options), _part(test_root, test, classes, options), classes)
+
+
+def _part(root: Path, names: list[str], classes: tuple[str, ...], options: DataOptions) -> ImageSet:
     side = options.image_size * 8 // 7
-    train, test = (
-        ImageSet(Files(paths, side), _labels(paths, base, classes))
-        for paths, base in zip((train_paths, test_paths), roots, strict=True)
+    return ImageSet(Files([os.path.join(root, name) for name in names], side), _labels(names, classes))
+
+
+def _pictures(root: Path) -> list[str]:
+    """Every picture below a folder, by its path from there, in an order that is the same on every machine.
+
+    Hidden files are no pictures, and folders behind links are not entered: they might lead back here.
+    """
+    found: list[str] = []
+    for base, folders, names in os.walk(root, onerror=_unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = os.path.relpath(base, root)
+        found += [
+            os.path.normpath(os.path.join(inside, name))
+            for name in names
+            if name.lower().endswith(ENDINGS) and not name.startswith(".")
+        ]
+    return sorted(found)
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise UserError(
+        f"the folder '{shown(error.filename)}' can't be read: {error.strerror}. Mend its permissions, or move it away."
+    ) from error
+
+
+def _too_few(root: Path, n: int) -> str:
+    held = f"only {n} image" if n else "no images"
+    return (
+        f"'{shown(root)}' holds {held} to learn from and to ask about. Images end in {', '.join(ENDINGS)}; "
+        "hidden files and linked folders are not looked at."
     )
-    return Split(train, test, classes)
 
 
-def _pictures(root: Path) -> list[Path]:
-    """Every picture below a folder, spread evenly over the classes and the same on every machine."""
-    found = [Path(base) / name for base, _, names in os.walk(root) for name in names]
-    pictures = sorted(p for p in found if p.suffix.lower() in ENDINGS)
-    order = torch.randperm(len(pictures), generator=torch.Generator().manual_seed(0))
-    return [pictures[i] for i in order.tolist()]
+def _shuffled(names: list[str]) -> list[str]:
+    """So that the first few are of every class; always in the same way."""
+    order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0))
+    return [names[i] for i in order.tolist()]
 
 
-def _classes(paths: list[Path], root: Path) -> tuple[str, ...]:
-    inside = [p.relative_to(root).parts for p in paths]
-    names = sorted({parts[0] for parts in inside})
-    return tuple(names) if len(names) > 1 and all(len(parts) > 1 for parts in inside) else ()
+def _classes(names: list[str]) -> tuple[str, ...]:
+    tops = [name.split(os.sep, 1) for name in names]
+    found = sorted({top for top, *_ in tops})
+    return tuple(map(shown, found)) if len(found) > 1 and all(len(parts) > 1 for parts in tops) else ()
 
 
-def _labels(paths: list[Path], root: Path, classes: tuple[str, ...]) -> Tensor | None:
-    numbers = {name: i for i, name in enumerate(classes)}
-    found = [numbers.get(p.relative_to(root).parts[0]) for p in paths]
-    if not classes or None in found:
+def _labels(names: list[str], classes: tuple[str, ...]) -> Tensor | None:
+    if not classes:
         return None
-    return torch.tensor(found)
+    numbers = {name: i for i, name in enumerate(classes)}
+    return torch.tensor([numbers[shown(name.split(os.sep, 1)[0])] for name in names])

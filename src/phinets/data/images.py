@@ -38,6 +38,12 @@ class Images(Protocol):
     def head(self, n: int | None) -> "Images":
         """The first n only; all where n is None."""
 
+    def pick(self, rows: Tensor) -> "Images":
+        """Those of these numbers only, counted anew from 0."""
+
+    def order(self, generator: torch.Generator) -> Tensor:
+        """The numbers 0 to n − 1 shuffled for one epoch: a pure function of the generator, and quick to read in."""
+
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
@@ -56,6 +62,14 @@ class InMemory:
     def head(self, n: int | None) -> "InMemory":
         """The first n only."""
         return InMemory(self.pixels[:n])
+
+    def pick(self, rows: Tensor) -> "InMemory":
+        """Those of these numbers only."""
+        return InMemory(self.pixels[rows])
+
+    def order(self, generator: torch.Generator) -> Tensor:
+        """Any order is as quick as any other: every permutation is equally likely."""
+        return torch.randperm(len(self), generator=generator)
 
 
 def batches(images: Images, size: int) -> Iterator[Taken]:

@@ -1,0 +1,111 @@
+"""CIFAR-10 and CIFAR-100 (Krizhevsky 2009): 50,000 + 10,000 images of 32 × 32, all in memory."""
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from phinets.config.errors import UserError
+from phinets.config.run import DataOptions
+from phinets.data.home import Archive, Home, file_in
+from phinets.data.images import InMemory
+from phinets.data.pickles import read_pickle
+from phinets.data.split import ImageSet, Split
+
+AGAIN = "Remove its folder and fetch it again with --download."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The files of a data set with their MD5 sums, and the keys inside them."""
+
+    train: Mapping[str, str]
+    test: Mapping[str, str]
+    meta: tuple[str, str]
+    labels: str
+    names: str
+
+
+HOME10 = Home(
+    name="cifar10",
+    folder="cifar-10-batches-py",
+    archive=Archive(
+        url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", md5="c58f30108f718f92721af3b95e74349a"
+    ),
+)
+LAYOUT10 = Layout(
+    train={
+        "data_batch_1": "c99cafc152244af753f735de768cd75f",
+        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+        "data_batch_4": "634d18415352ddfa80567beed471001a",
+        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+    },
+    test={"test_batch": "40351d587109b95175f43aff81a1287e"},
+    meta=("batches.meta", "5ff9c542aee3614f3951f8cda6e48888"),
+    labels="labels",
+    names="label_names",
+)
+HOME100 = Home(
+    name="cifar100",
+    folder="cifar-100-python",
+    archive=Archive(
+        url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", md5="eb9058c3a382ffc7106e4002c42a8d85"
+    ),
+)
+LAYOUT100 = Layout(
+    train={"train": "16019d7e3df5f24257cddd939b257f8d"},
+    test={"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
+    meta=("meta", "7973b15100ade9c7d40fb424638fde48"),
+    labels="fine_labels",
+    names="fine_label_names",
+)
+
+
+def cifar10(options: DataOptions) -> Split:
+    """CIFAR-10: 50,000 photographs of ten things, 32 × 32, and 10,000 to be asked about."""
+    return _split(HOME10(options), LAYOUT10)
+
+
+def cifar100(options: DataOptions) -> Split:
+    """CIFAR-100: 50,000 photographs of a hundred things, 32 × 32, and 10,000 to be asked about."""
+    return _split(HOME100(options), LAYOUT100)
+
+
+def _split(folder: Path, layout: Layout) -> Split:
+    names = _read(folder, *layout.meta).get(layout.names)
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f"'{folder / layout.meta[0]}' does not name the classes. {AGAIN}")
+    train, test = (_part(folder, part, layout.labels, len(names)) for part in (layout.train, layout.test))
+    return Split(train, test, tuple(names))
+
+
+def _part(folder: Path, files: Mapping[str, str], key: str, classes: int) -> ImageSet:
+    batches = [_batch(_read(folder, name, md5), folder / name, key, classes) for name, md5 in files.items()]
+    pixels = np.concatenate([pixels for pixels, _ in batches]).reshape(-1, 3, 32, 32)
+    labels = np.concatenate([labels for _, labels in batches])
+    return ImageSet(InMemory(torch.from_numpy(pixels)), torch.from_numpy(labels))
+
+
+def _batch(content: dict[str, Any], path: Path, key: str, classes: int) -> tuple[Any, Any]:
+    """The pixels (n, 3072) and labels (n,) of one file, if they are such."""
+    pixels, labels = content.get("data"), content.get(key)
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2 or pixels.shape[1] != 3072:
+        raise UserError(f"'{path}' holds no bytes of shape (n, 3072) under 'data'. {AGAIN}")
+    good = isinstance(labels, list) and all(isinstance(i, int) and 0 <= i < classes for i in labels)
+    if not good or len(labels or ()) != len(pixels) or not len(pixels):
+        raise UserError(f"'{path}' holds no {len(pixels)} labels from 0 to {classes - 1} under '{key}'. {AGAIN}")
+    return pixels, np.array(labels, dtype=np.int64)
+
+
+def _read(folder: Path, name: str, md5: str) -> dict[str, Any]:
+    path = file_in(folder, name, AGAIN)
+    content = path.read_bytes()
+    if hashlib.md5(content, usedforsecurity=False).hexdigest() != md5:
+        warnings.warn(f"'{path}' is not the published file: its checksum differs.", stacklevel=2)
+    return read_pickle(content, str(path))

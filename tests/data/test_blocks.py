@@ -1,0 +1,155 @@
+"""Images on the disk: far more than the memory holds, shuffled well enough, read in an order that disks like."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from phinets.config.errors import UserError
+from phinets.data.blocks import BLOCK, KEPT, MIXED, Shelf, Stored
+from tests.data.making import noise
+
+COUNTS = (41_500, 60_000, 30_003)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Stored:
+    """131,503 tiny images in three files, each a number: what four bytes of it say."""
+    paths, start = [], 0
+    for i, n in enumerate(COUNTS):
+        numbers = np.arange(start, start + n, dtype="<u4").view(np.uint8).reshape(n, 4)
+        paths.append(tmp_path / f"{i}.npy")
+        np.save(paths[-1], np.repeat(numbers[:, None], 3, axis=1).reshape(n, 3, 2, 2))
+        start += n
+    shelf = Shelf(paths)
+    return Stored(shelf, range(len(shelf)))
+
+
+def numbers(images: torch.Tensor) -> np.ndarray:
+    return np.ascontiguousarray(images.numpy()[:, 0].reshape(-1, 4)).view("<u4").flatten().astype(np.int64)
+
+
+def order(images: Stored, seed: int = 0) -> np.ndarray:
+    return images.order(torch.Generator().manual_seed(seed)).numpy()
+
+
+def test_every_image_comes_once_in_an_epoch(stored: Stored) -> None:
+    shuffled = torch.from_numpy(order(stored))
+    seen = np.concatenate([numbers(stored.take(rows).images) for rows in shuffled.split(512)])
+    assert (seen == shuffled.numpy()).all()
+    assert (np.sort(seen) == np.arange(sum(COUNTS))).all()
+
+
+def test_no_block_reaches_from_one_file_into_the_next(stored: Stored) -> None:
+    blocks, places = stored.shelf.locate(np.array([41_499, 41_500, 101_499, 101_500]))
+    assert blocks.tolist() == [41, 42, 101, 102]
+    assert places.tolist() == [499, 0, 999, 0]
+
+
+def test_neighbours_in_an_epoch_are_rarely_neighbours_on_the_disk(stored: Stored) -> None:
+    blocks = stored.shelf.locate(order(stored))[0]
+    together = (blocks[1:] == blocks[:-1]).mean()
+    assert 0.7 / MIXED < together < 1.4 / MIXED
+
+
+def test_a_batch_is_drawn_from_many_blocks_and_from_the_whole_of_each(stored: Stored) -> None:
+    blocks, places = stored.shelf.locate(order(stored))
+    for start in range(0, len(blocks) - 512, 512):
+        assert len(np.unique(blocks[start : start + 512])) >= MIXED - 2
+    first = places[: 20 * BLOCK]
+    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.02
+    assert abs(first.mean() / BLOCK - 0.5) < 0.02
+
+
+def test_few_blocks_are_in_use_at_any_time(stored: Stored) -> None:
+    blocks = stored.shelf.locate(order(stored))[0]
+    for start in range(0, len(blocks), 1000):
+        assert len(np.unique(blocks[start : start + 1000])) <= MIXED + 3 < KEPT
+
+
+def test_an_epoch_reads_each_block_about_once(stored: Stored) -> None:
+    for rows in torch.from_numpy(order(stored)).split(512):
+        stored.take(rows)
+    n_blocks = sum(-(-n // BLOCK) for n in COUNTS)
+    assert n_blocks <= stored.shelf.block.cache_info().misses <= n_blocks + 2 * MIXED  # the last ones come first, too
+
+
+def test_some_classes_of_many_are_shuffled_and_read_as_well(stored: Stored) -> None:
+    picked = stored.pick(torch.arange(0, len(stored), 5))
+    shuffled = order(picked)
+    assert (np.sort(shuffled) == np.arange(len(picked))).all()
+    blocks = stored.shelf.locate(5 * shuffled)[0]
+    for start in range(0, len(blocks), 200):
+        assert len(np.unique(blocks[start : start + 200])) <= MIXED + 3
+
+
+def test_every_epoch_goes_through_the_blocks_in_another_order(stored: Stored) -> None:
+    begun = [set(stored.shelf.locate(order(stored, seed)[:512])[0].tolist()) for seed in range(4)]
+    assert all(len(one & other) < MIXED * 0.6 for i, one in enumerate(begun) for other in begun[:i])
+
+
+WALK = """
+import sys, torch
+from pathlib import Path
+from phinets.data.blocks import Shelf, Stored
+torch.set_num_threads(1)
+def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+shelf = Shelf([Path(p) for p in sys.argv[1:]])
+images = Stored(shelf, range(len(shelf)))
+before = most = resident()
+for rows in images.order(torch.Generator().manual_seed(0)).split(512):
+    images.take(rows)
+    most = max(most, resident())
+print(len(images), most - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells the resident set in this way")
+def test_the_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
+    """600 MB in three sparse files."""
+    paths = [tmp_path / f"{i}.npy" for i in range(3)]
+    for path in paths:
+        with path.open("wb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": (65_000, 3, 32, 32)}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + 65_000 * 3072)
+    done = subprocess.run([sys.executable, "-c", WALK, *map(str, paths)], capture_output=True, text=True, check=True)
+    n, growth = map(int, done.stdout.split())
+    assert n == 195_000
+    assert growth < 200e6
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (noise(4, 8, 8, 3), "not bytes"),
+        (noise(4, 3, 8, 8).astype(np.float32), "float32"),
+        (np.asfortranarray(noise(4, 3, 8, 8)), "not bytes"),
+        (noise(4, 3, 8), "not bytes"),
+    ],
+)
+def test_another_array_is_refused(array: np.ndarray, says: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(UserError, match=says):
+        Shelf([tmp_path / "a.npy"])
+
+
+def test_files_of_different_sizes_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", noise(4, 3, 8, 8))
+    np.save(tmp_path / "b.npy", noise(4, 3, 9, 9))
+    with pytest.raises(UserError, match="differ in size"):
+        Shelf([tmp_path / "a.npy", tmp_path / "b.npy"])
+
+
+def test_a_file_cut_short_is_refused_at_the_start_and_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, noise(40, 3, 8, 8))
+    images = Stored(Shelf([path]), range(40))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match="cut short"):
+        images.take(torch.arange(2))
+    with pytest.raises(UserError, match="can't be read"):
+        Shelf([path])
