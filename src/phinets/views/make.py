@@ -10,6 +10,7 @@ from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import Augmentation, ViewPlan
 from phinets.views.augment import apply, central
+from phinets.views.fused import Statistics
 from phinets.views.parameters import draw
 
 
@@ -48,16 +49,15 @@ def make_views(
     _require_cpu(generator)
     if anchor not in ("original", "augmented", None):
         raise UserError(f"anchor is '{anchor}', but it is 'original', 'augmented' or None. Choose one of them.")
-    side = size or min(images.shape[2:])
-    first = _view(images, plan.first, generator, side)
-    second = _view(images, plan.second, generator, side)
+    side, statistics = size or min(images.shape[2:]), (plan.mean, plan.std)
+    first = _view(images, plan.first, generator, side, statistics)
+    second = _view(images, plan.second, generator, side, statistics)
     if anchor is None:
-        views = Views(first, second)
-    elif anchor == "original":
-        views = Views(first, second, central(images, side * 8 // 7 if plan.anchor == "resize-crop" else side, side))
-    else:
-        views = Views(first, second, _view(images, plan.first, generator, side))
-    return views.map(lambda view: _normalised_(view, plan))
+        return Views(first, second)
+    if anchor == "original":
+        short_side = side * 8 // 7 if plan.anchor == "resize-crop" else side
+        return Views(first, second, central(images, short_side, side, statistics))
+    return Views(first, second, _view(images, plan.first, generator, side, statistics))
 
 
 def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
@@ -67,20 +67,16 @@ def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     """
     _require(images, size)
     side = size or min(images.shape[2:])
-    return _normalised_(central(images, side, side), plan)
+    return central(images, side, side, (plan.mean, plan.std))
 
 
-def _view(images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int) -> Tensor:
+def _view(
+    images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int, statistics: Statistics
+) -> Tensor:
     if augmentation is None:
-        return central(images, size, size)
+        return central(images, size, size, statistics)
     n, _, height, width = images.shape
-    return apply(images, augmentation, draw(augmentation, n, height, width, generator), size)
-
-
-def _normalised_(images: Tensor, plan: ViewPlan) -> Tensor:
-    """(x − mean) / std per channel, in place."""
-    mean, std = (images.new_tensor(values)[:, None, None] for values in (plan.mean, plan.std))
-    return images.sub_(mean).div_(std)
+    return apply(images, augmentation, draw(augmentation, n, height, width, generator), size, statistics)
 
 
 def _require(images: Tensor, size: int | None) -> None:
