@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from phinets.config.errors import UserError
 from phinets.config.views import Augmentation
 from phinets.views.colour import grey, jitter_, solarise
 from phinets.views.fused import Statistics, central_look, drawn_looks, fused, serves
@@ -25,6 +26,7 @@ def apply(
 
     In [0, 1], or normalised where statistics (mean, std) are given. Image i depends on row i of `drawn` alone.
     """
+    _require_fit(images, drawn)
     if serves(images):
         return fused(images, drawn_looks(drawn, augmentation.interpolation, size), size, statistics)
     return _normalised_(_by_torch(images, augmentation, drawn, size), statistics)
@@ -39,6 +41,17 @@ def central(images: Tensor, short_side: int, size: int, statistics: Statistics |
     for part in _parts(images, size):
         views[part] = centre(_unit(images[part]), short_side, size)
     return _normalised_(views, statistics)
+
+
+def _require_fit(images: Tensor, drawn: Drawn) -> None:
+    """Compiled code does not notice when it reads beyond an image."""
+    corner, (height, width) = drawn.box[:, :2], images.shape[2:]
+    bottom, right = (corner + drawn.box[:, 2:]).amax(dim=0).tolist()
+    if len(drawn) != len(images) or bottom > height or right > width or corner.min() < 0:
+        raise UserError(
+            f"what was drawn does not belong to these images: {len(drawn)} boxes within {bottom} × {right} pixels for "
+            f"{len(images)} images of {height} × {width}. Draw for their number and size."
+        )
 
 
 def _by_torch(images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:

@@ -5,7 +5,6 @@ uses, and a thread that makes views ahead of time does not hold up the one that 
 """
 
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -97,9 +96,10 @@ def fused(images: Tensor, looks: Looks, size: int, statistics: Statistics | None
         _make(source[part], looks if len(looks) == 1 else looks[part], statistics, target[part])
 
     here, *elsewhere = _shares(len(images), size**2)
-    waiting = [_threads().submit(make, part) for part in elsewhere]
-    make(here)
-    for other in waiting:
+    with ThreadPoolExecutor(max(1, len(elsewhere)), thread_name_prefix="views") as threads:
+        others = [threads.submit(make, part) for part in elsewhere]
+        make(here)
+    for other in others:
         other.result()
     return views
 
@@ -141,11 +141,3 @@ def _shares(n: int, pixels: int) -> list[slice]:
     """The batch in as many equal parts as torch has threads, or fewer if it is small."""
     threads = max(1, min(torch.get_num_threads(), n * pixels // WORTH_A_THREAD, n))
     return list(_parts(n, max(1, math.ceil(n / threads))))
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="kernel")
-
-
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has the pool, but none of its threads
