@@ -1,8 +1,9 @@
 """The compiled kernel and torch make the same views, to float rounding."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from phinets.views import Views, apply, draw, fused, make_views, random_stream
 from phinets.views.augment import central
 
 compiled = pytest.mark.skipif(fused.kernel() is None, reason="the compiled kernel needs numba")
-EVERYTHING = Augmentation(crop_scale=(0.01, 1.0), jitter=(1.5, 1.5, 1.5, 0.5), blur_p=0.7, solarise_p=0.5)
+EVERYTHING = Augmentation(crop_scale=(0.01, 1.0), jitter=(0.4, 0.4, 0.4, 0.5), blur_p=0.7, solarise_p=0.5)
 
 
 @pytest.fixture
@@ -115,6 +116,21 @@ def test_images_need_not_lie_in_memory_in_order() -> None:
     assert torch.equal(
         make_views(scattered, plan, random_stream(2)).first, make_views(images, plan, random_stream(2)).first
     )
+
+
+@compiled
+def test_where_nothing_can_be_written_the_kernel_is_compiled_without_being_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from phinets.views import kernel
+
+    def njit(**options: bool) -> Callable[[Any], Any]:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(kernel, "njit", njit)
+    assert kernel.outer(len) is len
 
 
 def test_without_numba_there_is_no_kernel_and_nothing_else_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

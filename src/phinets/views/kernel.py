@@ -36,8 +36,11 @@ def inner(function: F) -> F:
 
 
 def outer(function: F) -> F:
-    """Compile a function when it is first called, and keep the machine code on disk."""
-    return cast(F, njit(cache=True, **OPTIONS)(function))
+    """Compile a function when it is first called, and keep the machine code on disk if there is a place for it."""
+    try:
+        return cast(F, njit(cache=True, **OPTIONS)(function))
+    except RuntimeError:  # neither the package's folder nor the person's own can be written
+        return cast(F, njit(**OPTIONS)(function))
 
 
 @inner
