@@ -22,11 +22,9 @@ from phinets.views.parameters import Drawn
 Statistics = tuple[Channels, Channels]
 Looks = NDArray[Any]
 
-AXIS = 4  # start, step, low, high: output i is centred at start + (i + ½)·step and sees pixels in [low, high)
 LOOK = np.dtype(
     [
-        ("rows", np.float64, AXIS),
-        ("columns", np.float64, AXIS),
+        ("axes", np.float64, (2, 4)),  # rows and columns: start, step, low, high; see `kernel.lens`
         ("cubic", np.uint8),
         ("jitter", np.uint8),
         ("grey", np.uint8),
@@ -63,8 +61,9 @@ def drawn_looks(drawn: Drawn, interpolation: Interpolation, size: int) -> Looks:
     looks = np.zeros(len(drawn), LOOK)
     (top, left), (tall, wide) = drawn.box.numpy().reshape(-1, 2, 2).transpose(1, 2, 0)
     flip = drawn.flip.numpy()
-    looks["rows"].T[:] = top, tall / size, top, top + tall
-    looks["columns"].T[:] = np.where(flip, left + wide, left), np.where(flip, -wide, wide) / size, left, left + wide
+    rows, columns = looks["axes"].transpose(1, 2, 0)
+    rows[:] = top, tall / size, top, top + tall
+    columns[:] = np.where(flip, left + wide, left), np.where(flip, -wide, wide) / size, left, left + wide
     for name in ("jitter", "grey", "solarise", "order", "factors"):
         looks[name] = getattr(drawn, name).numpy()
     looks["cubic"] = interpolation == "bicubic"
@@ -76,10 +75,10 @@ def central_look(height: int, width: int, short_side: int, size: int) -> Looks:
     """`geometry.centre` as the one look of every image."""
     look = np.zeros(1, LOOK)
     shortest = min(height, width)
-    for name, extent in (("rows", height), ("columns", width)):
+    for axis, extent in enumerate((height, width)):
         resized = int(short_side * extent / shortest)
         step = extent / resized
-        look[name][0] = round((resized - size) / 2) * step, step, 0, extent
+        look["axes"][0, axis] = round((resized - size) / 2) * step, step, 0, extent
     look["cubic"] = True
     return look
 
@@ -127,7 +126,7 @@ def _make(images: NDArray[Any], looks: Looks, statistics: Statistics | None, vie
 
 def _scratch(looks: Looks, height: int, width: int, size: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Room for the kernel: where each window begins, its weights, and the rows halfway through a resize."""
-    step = max(1.0, looks["rows"][:, 1].max(), np.abs(looks["columns"][:, 1]).max())
+    step = max(1.0, np.abs(looks["axes"][:, :, 1]).max())
     taps = 2 * math.ceil(2 * step if looks["cubic"].any() else step)
     lines = np.zeros((height + taps + 1, max(width + taps, size)), np.float32)
     return np.zeros((2, size), np.int64), np.zeros((2, taps, size), np.float32), lines

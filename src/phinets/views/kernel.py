@@ -125,10 +125,10 @@ def crop(images: Array, looks: Array, scratch: tuple[Array, Array, Array], views
     for n in range(len(views)):
         if n < len(looks):
             look = looks[n]
-            lens(look.rows, look.cubic > 0, first[0], weights[0])
-            lens(look.columns, look.cubic > 0, first[1], weights[1])
+            for axis in range(2):
+                lens(look.axes[axis], look.cubic > 0, first[axis], weights[axis])
         for c in range(3):
-            narrow(images[n, c], looks[n if n < len(looks) else 0].rows, first[1], weights[1], lines)
+            narrow(images[n, c], looks[n if n < len(looks) else 0].axes[0], first[1], weights[1], lines)
             shorten(lines, first[0], weights[0], views[n, c])
 
 
