@@ -13,6 +13,7 @@ quick:  ## the tests that take no time
 
 bench:  ## what things cost here
 	python benchmarks/step.py
+	python benchmarks/views.py
 	python benchmarks/shapes.py
 
 pictures:  ## the README's pictures

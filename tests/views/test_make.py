@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional as torchvision
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation, ViewPlan
-from phinets.views import Drawn, Views, apply, augment, draw, make_views, prepare, random_stream
+from phinets.views import Drawn, Views, apply, augment, draw, fused, make_views, prepare, random_stream
 
 AUGMENTATIONS = {
     f"{name}, {place}": augmentation
@@ -21,6 +21,7 @@ AUGMENTATIONS = {
     if augmentation
 }
 AUGMENTATIONS["everything"] = Augmentation(jitter_p=1.0, blur_p=0.6, solarise_p=0.5, interpolation="bicubic")
+both_ways = pytest.mark.usefixtures("way")
 COLOUR = (
     torchvision.adjust_brightness,
     torchvision.adjust_contrast,
@@ -65,6 +66,7 @@ def close(ours: Tensor, theirs: Tensor, atol: float = 2e-5) -> None:
     torch.testing.assert_close(ours, theirs, atol=atol, rtol=0)
 
 
+@both_ways
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 @pytest.mark.parametrize(("height", "width", "size"), [(32, 32, 32), (40, 56, 24), (24, 24, 48)])
 def test_a_batch_is_augmented_as_torchvision_augments_each_image(name: str, height: int, width: int, size: int) -> None:
@@ -74,6 +76,7 @@ def test_a_batch_is_augmented_as_torchvision_augments_each_image(name: str, heig
     close(apply(images, augmentation, drawn, size), torch.stack(theirs))
 
 
+@both_ways
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_a_slice_of_the_batch_with_its_slice_of_parameters_gives_the_slice_of_the_views(name: str) -> None:
     augmentation, images = AUGMENTATIONS[name], photographs(40)
@@ -82,14 +85,25 @@ def test_a_slice_of_the_batch_with_its_slice_of_parameters_gives_the_slice_of_th
     close(apply(images[part], augmentation, drawn.take(part), 32), apply(images, augmentation, drawn, 32)[part], 1e-6)
 
 
+@both_ways
+@pytest.mark.parametrize(("n", "height", "width"), [(4, 33, 32), (4, 32, 33), (5, 32, 32), (3, 32, 32)])
+def test_parameters_that_were_drawn_for_other_images_are_refused(n: int, height: int, width: int) -> None:
+    whole = Augmentation(crop_scale=(1.0, 1.0), crop_ratio=(width / height, width / height))
+    with pytest.raises(UserError, match="Draw for their number and size"):
+        apply(photographs(4), whole, draw(whole, n, height, width, random_stream(0)), 32)
+
+
+@both_ways
 def test_how_many_images_share_a_pass_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     augmentation, images = AUGMENTATIONS["everything"], photographs(40)
     drawn = draw(augmentation, 40, 32, 32, random_stream(1))
     whole = apply(images, augmentation, drawn, 32)
-    monkeypatch.setattr(augment, "CACHE", 7 * 32 * 32)
+    for module in (augment, fused):
+        monkeypatch.setattr(module, "CACHE", 7 * 32 * 32)
     close(apply(images, augmentation, drawn, 32), whole, 1e-6)
 
 
+@both_ways
 @pytest.mark.parametrize("name", PLANS)
 def test_every_plan_makes_finite_float_views_of_the_images_size_and_leaves_the_images_alone(name: str) -> None:
     images = photographs(20)
@@ -103,6 +117,7 @@ def test_every_plan_makes_finite_float_views_of_the_images_size_and_leaves_the_i
     assert torch.equal(images, kept)
 
 
+@both_ways
 def test_the_views_are_drawn_one_after_the_other_and_normalised_with_the_plans_statistics() -> None:
     plan, images, generator = PLANS["byol-asymmetric"], photographs(20), random_stream(0)
     views = make_views(images, plan, random_stream(0), anchor="augmented")
@@ -112,6 +127,7 @@ def test_the_views_are_drawn_one_after_the_other_and_normalised_with_the_plans_s
         close(denormalised(view, plan), theirs)
 
 
+@both_ways
 @pytest.mark.parametrize("anchor", ["original", "augmented"])
 def test_asking_for_an_anchor_does_not_change_the_other_views(anchor: Anchor) -> None:
     plan, images = PLANS["simsiam-cifar"], photographs(20)
@@ -122,6 +138,7 @@ def test_asking_for_an_anchor_does_not_change_the_other_views(anchor: Anchor) ->
     assert torch.equal(alone.second, accompanied.second)
 
 
+@both_ways
 def test_the_generator_determines_the_views() -> None:
     plan, images = PLANS["simsiam-cifar"], photographs(20)
     once, again, other = (make_views(images, plan, random_stream(seed)) for seed in (5, 5, 6))
@@ -131,6 +148,7 @@ def test_the_generator_determines_the_views() -> None:
     assert not torch.equal(once.first, once.second)
 
 
+@both_ways
 def test_a_plan_of_no_augmentation_gives_the_normalised_image_three_times() -> None:
     plan, images = PLANS["none"], photographs(5)
     theirs = torchvision.normalize(images / 255, list(plan.mean), list(plan.std))
@@ -138,6 +156,7 @@ def test_a_plan_of_no_augmentation_gives_the_normalised_image_three_times() -> N
         close(view, theirs)
 
 
+@both_ways
 def test_the_authors_original_is_resized_to_36_and_cropped_to_32() -> None:
     """Against torchvision's Resize(36, bicubic) and CenterCrop(32)."""
     plan, images = PLANS["simsiam-cifar"], photographs(5)
@@ -146,6 +165,7 @@ def test_the_authors_original_is_resized_to_36_and_cropped_to_32() -> None:
     close(denormalised(anchor, plan), torchvision.center_crop(resized, [32, 32]))
 
 
+@both_ways
 def test_an_evaluator_sees_the_normalised_image_resized_only_if_its_size_differs() -> None:
     plan, images = PLANS["ucl"], photographs(5, 40, 40)
     close(denormalised(prepare(images, plan), plan), images / 255)

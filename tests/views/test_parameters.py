@@ -84,9 +84,19 @@ def test_a_chance_of_p_happens_to_p_of_the_images(field: str, mask: str, p: floa
     assert abs(happened.float().mean().item() - p) <= 4 * (p * (1 - p) / N) ** 0.5
 
 
-def test_the_blurs_sigma_is_uniform_in_its_range() -> None:
-    sigma = draw(Augmentation(blur_sigma=(0.1, 2.0)), N, 32, 32, random_stream(0)).sigma
-    assert same_distribution(sigma, torch.linspace(0.1, 2.0, N))
+def test_no_chance_depends_on_another() -> None:
+    """As when torchvision's transforms each draw for themselves: no two are correlated beyond four standard errors."""
+    chances = Augmentation(flip=0.5, jitter_p=0.5, grey_p=0.5, blur_p=0.5, solarise_p=0.5)
+    drawn = draw(chances, N, 32, 32, random_stream(0))
+    masks = torch.stack([drawn.flip, drawn.jitter, drawn.grey, drawn.blur, drawn.solarise]).float()
+    assert (torch.corrcoef(masks) - torch.eye(5)).abs().max() <= 4 / N**0.5
+
+
+def test_the_blurs_sigma_is_distributed_like_gaussian_blurs() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = torch.tensor([torchvision.GaussianBlur.get_params(0.1, 2.0) for _ in range(N)])
+    assert same_distribution(draw(Augmentation(blur_sigma=(0.1, 2.0)), N, 32, 32, random_stream(0)).sigma, theirs)
 
 
 def test_the_generator_determines_every_parameter() -> None:

@@ -1,12 +1,17 @@
-"""Apply what was drawn: uint8 images and parameters in, float images in [0, 1] out; nothing random happens here."""
+"""Apply what was drawn: uint8 images and parameters in, float images out; nothing random happens here.
+
+A CPU uses the compiled kernel if numba is installed (see `fused`); every other device, and a CPU without it, torch.
+"""
 
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
+from phinets.config.errors import UserError
 from phinets.config.views import Augmentation
 from phinets.views.colour import grey, jitter_, solarise
+from phinets.views.fused import Statistics, central_look, drawn_looks, fused, serves
 from phinets.views.geometry import blur_matrix, centre, resized_crop, sandwich
 from phinets.views.parameters import HUE, Drawn
 
@@ -14,26 +19,49 @@ CACHE = 2**17  # pixels that a CPU handles at a time, so that what it computes o
 NEVER = 4  # the step at which hue changes, 0 to 3, or this
 
 
-def apply(images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:
-    """The augmented images: uint8 (n, 3, H, W) → float (n, 3, size, size) in [0, 1], on the images' device.
+def apply(
+    images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int, statistics: Statistics | None = None
+) -> Tensor:
+    """The augmented images: uint8 (n, 3, H, W) → float (n, 3, size, size), on the images' device.
 
-    Image i depends on row i of `drawn` alone. Images whose hue changes at the same step are handled together, so a
-    batch with 24 orders of colour changes needs four runs of passes.
+    In [0, 1], or normalised where statistics (mean, std) are given. Image i depends on row i of `drawn` alone.
     """
+    _require_fit(images, drawn)
+    if serves(images):
+        return fused(images, drawn_looks(drawn, augmentation.interpolation, size), size, statistics)
+    return _normalised_(_by_torch(images, augmentation, drawn, size), statistics)
+
+
+def central(images: Tensor, short_side: int, size: int, statistics: Statistics | None = None) -> Tensor:
+    """The un-augmented images: short side brought to `short_side`, then the central size × size; uint8 → as `apply`."""
+    height, width = images.shape[2:]
+    if serves(images) and not height == width == short_side == size:
+        return fused(images, central_look(height, width, short_side, size), size, statistics)
+    views = torch.empty(len(images), 3, size, size, device=images.device)
+    for part in _parts(images, size):
+        views[part] = centre(_unit(images[part]), short_side, size)
+    return _normalised_(views, statistics)
+
+
+def _require_fit(images: Tensor, drawn: Drawn) -> None:
+    """Compiled code does not notice when it reads beyond an image."""
+    corner, (height, width) = drawn.box[:, :2], images.shape[2:]
+    bottom, right = (corner + drawn.box[:, 2:]).amax(dim=0).tolist()
+    if len(drawn) != len(images) or bottom > height or right > width or corner.min() < 0:
+        raise UserError(
+            f"what was drawn does not belong to these images: {len(drawn)} boxes within {bottom} × {right} pixels for "
+            f"{len(images)} images of {height} × {width}. Draw for their number and size."
+        )
+
+
+def _by_torch(images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:
+    """Images whose hue changes at the same step are handled together, so that 24 orders need four runs of passes."""
     steps, rows = _hue_steps(drawn).sort(stable=True)
     views = torch.empty(len(images), 3, size, size, device=images.device)
     for part in _parts(images, size):
         here = rows[part].to(images.device)
         new = _augmented(images.index_select(0, here), augmentation, drawn.take(rows[part]), steps[part], size)
         views.index_copy_(0, here, new)
-    return views
-
-
-def central(images: Tensor, short_side: int, size: int) -> Tensor:
-    """The un-augmented images: short side brought to `short_side`, then the central size × size; uint8 → [0, 1]."""
-    views = torch.empty(len(images), 3, size, size, device=images.device)
-    for part in _parts(images, size):
-        views[part] = centre(_unit(images[part]), short_side, size)
     return views
 
 
@@ -46,6 +74,14 @@ def _augmented(images: Tensor, augmentation: Augmentation, drawn: Drawn, steps: 
     _change_(views, drawn.blur, lambda some, rows: _blurred(some, on.sigma[rows]))
     _change_(views, drawn.solarise, lambda some, _: solarise(some))
     return views
+
+
+def _normalised_(images: Tensor, statistics: Statistics | None) -> Tensor:
+    """(x − mean) / std per channel, in place."""
+    if statistics is None:
+        return images
+    mean, std = (images.new_tensor(values)[:, None, None] for values in statistics)
+    return images.sub_(mean).div_(std)
 
 
 def _unit(images: Tensor) -> Tensor:

@@ -57,16 +57,22 @@ def make_views(
     _require_cpu(generator)
     if anchor not in ("original", "augmented", None):
         raise UserError(f"anchor is '{anchor}', but it is 'original', 'augmented' or None. Choose one of them.")
-    side = size or min(images.shape[2:])
-    whole = share or Share(0, len(images))
-    first, second = (_view(images, augmentation, generator, side, whole) for augmentation in (plan.first, plan.second))
+    side, statistics = size or min(images.shape[2:]), (plan.mean, plan.std)
+    start, of = share or Share(0, len(images))
+
+    def view(augmentation: Augmentation | None) -> Tensor:
+        if augmentation is None:
+            return central(images, side, side, statistics)
+        drawn = draw(augmentation, of, images.shape[2], images.shape[3], generator)
+        return apply(images, augmentation, drawn.take(slice(start, start + len(images))), side, statistics)
+
+    first, second = view(plan.first), view(plan.second)
     if anchor is None:
-        views = Views(first, second)
-    elif anchor == "original":
-        views = Views(first, second, central(images, side * 8 // 7 if plan.anchor == "resize-crop" else side, side))
-    else:
-        views = Views(first, second, _view(images, plan.first, generator, side, whole))
-    return views.map(lambda view: _normalised_(view, plan))
+        return Views(first, second)
+    if anchor == "original":
+        short_side = side * 8 // 7 if plan.anchor == "resize-crop" else side
+        return Views(first, second, central(images, short_side, side, statistics))
+    return Views(first, second, view(plan.first))
 
 
 def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
@@ -76,23 +82,7 @@ def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     """
     _require(images, size)
     side = size or min(images.shape[2:])
-    return _normalised_(central(images, side, side), plan)
-
-
-def _view(
-    images: Tensor, augmentation: Augmentation | None, generator: torch.Generator, size: int, share: Share
-) -> Tensor:
-    if augmentation is None:
-        return central(images, size, size)
-    height, width = images.shape[2:]
-    drawn = draw(augmentation, share.of, height, width, generator)
-    return apply(images, augmentation, drawn.take(slice(share.first, share.first + len(images))), size)
-
-
-def _normalised_(images: Tensor, plan: ViewPlan) -> Tensor:
-    """(x − mean) / std per channel, in place."""
-    mean, std = (images.new_tensor(values)[:, None, None] for values in (plan.mean, plan.std))
-    return images.sub_(mean).div_(std)
+    return central(images, side, side, (plan.mean, plan.std))
 
 
 def _require(images: Tensor, size: int | None) -> None:

@@ -78,24 +78,24 @@ def _uniform(bounds: Range, shape: tuple[int, ...], generator: torch.Generator) 
 def _factors(strength: tuple[float, float, float, float], n: int, generator: torch.Generator) -> Tensor:
     """ColorJitter's factors: uniform in [max(0, 1 − v), 1 + v], and the hue's shift uniform in [−v, v]."""
     *scales, turn = strength
-    columns = [_uniform((max(0.0, 1 - v), 1 + v), (n,), generator) for v in scales]
-    return torch.stack([*columns, _uniform((-turn, turn), (n,), generator)], dim=1).float()
+    low = torch.tensor([*(max(0.0, 1 - v) for v in scales), -turn], dtype=torch.float64)
+    high = torch.tensor([*(1 + v for v in scales), turn], dtype=torch.float64)
+    return (low + (high - low) * torch.rand(4, n, generator=generator, dtype=torch.float64).T).float()
 
 
 def _boxes(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Tensor:
     """RandomResizedCrop's boxes: the first of ten draws of (area, ratio) that fits, else the central box."""
     low, high = augmentation.crop_ratio
     area = height * width * _uniform(augmentation.crop_scale, (n, TRIES), generator)
-    ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp()
+    ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp_()
     position = torch.rand(n, 2, generator=generator, dtype=torch.float64)
 
-    sides = torch.stack([(area / ratio).sqrt(), (area * ratio).sqrt()], dim=-1).round()  # (n, tries, 2): height, width
-    whole = torch.tensor([height, width])
-    fits = ((sides > 0) & (sides <= whole)).all(dim=-1)
-    side = sides[torch.arange(n), fits.int().argmax(dim=1)].long()
-    corner = (position * (whole - side + 1)).floor().long()
-    box = torch.cat([corner, side], dim=1)
-    return torch.where(fits.any(dim=1, keepdim=True), box, _central_box(height, width, augmentation.crop_ratio))
+    tall, wide = (area / ratio).sqrt_().round_(), (area * ratio).sqrt_().round_()
+    found, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
+    side = torch.cat([tall.gather(1, first), wide.gather(1, first)], dim=1)
+    corner = (position * (torch.tensor([height, width]) - side + 1)).floor_()
+    box = torch.cat([corner, side], dim=1).long()
+    return torch.where(found, box, _central_box(height, width, augmentation.crop_ratio))
 
 
 def _central_box(height: int, width: int, ratio: Range) -> Tensor:
