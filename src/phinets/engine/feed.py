@@ -62,7 +62,7 @@ class Feed:
 
     def order(self, epoch: int) -> Tensor:
         """The epoch's order of the images."""
-        return torch.randperm(len(self.images), generator=random_stream(self.seed, "order", epoch))
+        return self.images.order(random_stream(self.seed, "order", epoch))
 
     def part(self, step: int, number: int, order: Tensor) -> Part:
         """This process's share of one part of a step, given the order of its epoch."""

@@ -1,6 +1,7 @@
 """What a run is made of: everything checked and ready before anything is written."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -38,6 +39,13 @@ class Bench:
     def encoder(self) -> nn.Module:
         """The backbone that is judged and kept."""
         return self.trainee.learner.encoder()
+
+
+def settled(config: RunConfig) -> RunConfig:
+    """The same run with nothing left open that a later day or another folder would answer otherwise."""
+    kind, colon, place = config.data.partition(":")
+    data = f"{kind}:{Path(place).expanduser().absolute()}" if colon else config.data
+    return replace(config.resolved, data=data)
 
 
 def set_up(config: RunConfig) -> Bench:

@@ -31,14 +31,14 @@ class Judge:
 
     def live_knn(self, encoder: nn.Module) -> float | None:
         """kNN on the small bank, for the eye during training."""
-        bank, asked = self.split.train.head(self.protocol.live_bank), self.split.test.head(self.protocol.live_queries)
+        bank, asked = self.split.known.head(self.protocol.live_bank), self.split.test.head(self.protocol.live_queries)
         if bank.labels is None or asked.labels is None:
             return None
         return self._knn(self._embedded(bank, encoder), self._embedded(asked, encoder))
 
     def score(self, encoder: nn.Module | None) -> Score:
         """kNN and linear probe on the final bank and the whole test part; of raw pixels where there is no encoder."""
-        bank, asked = self.split.train.head(self.protocol.final_bank), self.split.test
+        bank, asked = self.split.known.head(self.protocol.final_bank), self.split.test
         if bank.labels is None or asked.labels is None:
             return Score(knn=None, linear=None)
         known, queries = self._embedded(bank, encoder), self._embedded(asked, encoder)
@@ -48,7 +48,7 @@ class Judge:
     def describe(self) -> str:
         """The protocol in words, to stand beside every number."""
         p = self.protocol
-        bank = len(self.split.train.head(p.final_bank))
+        bank = len(self.split.known.head(p.final_bank))
         return (
             f"backbone features; bank of {bank} training images, all {len(self.split.test)} test images; "
             f"kNN: cosine, k={min(p.knn_k, bank)}, T={p.knn_temperature:g}; "

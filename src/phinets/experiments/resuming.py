@@ -11,9 +11,10 @@ from phinets.config.record import RunRecord, Summary
 from phinets.config.run import RunConfig
 from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.journal import read_journal
+from phinets.experiments.bench import settled
 from phinets.experiments.folder import CHECKPOINTS, CONFIG, ENVIRONMENT, JOURNAL, SUMMARY, read_config, write_json
 
-FREE = ("compute", "saving", "source.max_bad_images")
+FREE = ("compute", "saving", "source.max_bad_images", "source.root", "source.download")
 """Settings that say how a run is computed and kept, not what is learned: they may change on the way."""
 
 
@@ -24,13 +25,13 @@ def resumable(folder: Path, wanted: RunConfig | None) -> RunConfig:
     config = read_config(folder / CONFIG)
     if wanted is None:
         return config
-    changed = differences(identity(config), identity(wanted.resolved))
+    changed = differences(identity(config), identity(settled(wanted)))
     if changed:
         raise UserError(
             f"the run in '{folder}' was begun with other settings ({_listed(changed)}), and going on would mix two "
             f"runs. Leave them out, or begin another run with --config {folder / CONFIG} --out NEW."
         )
-    return wanted.resolved
+    return settled(wanted)
 
 
 def last_state(folder: Path, config: RunConfig) -> tuple[dict[str, Any] | None, list[str]]:

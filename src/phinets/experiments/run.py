@@ -10,7 +10,7 @@ from phinets.config.record import RunRecord
 from phinets.config.run import RunConfig
 from phinets.engine.distributed import joined
 from phinets.engine.signals import Signals
-from phinets.experiments.bench import Bench, set_up
+from phinets.experiments.bench import Bench, set_up, settled
 from phinets.experiments.environment import environment
 from phinets.experiments.folder import (
     CHECKPOINTS,
@@ -39,7 +39,7 @@ def run(
     with joined(), Signals().heeded() as signals:
         folder = team.once(lambda: run_folder(out, config.method))
         team.once(lambda: require_free(folder, overwrite))
-        bench = set_up(config.resolved)
+        bench = set_up(settled(config))
         team.once(lambda: claim(folder, overwrite))
         with _alone(folder), rescued(config, folder):
             made_with = team.once(lambda: _begin(bench, folder))
