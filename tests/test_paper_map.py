@@ -33,6 +33,18 @@ def test_a_row_of_the_map_is_true(row: tuple[str, str, str, str]) -> None:
     assert (status == "planned") == (not named(symbols) and not named(tests))
 
 
+def test_every_promise_of_reliability_has_a_test_that_exists() -> None:
+    lines = (ROOT / "docs" / "reliability.md").read_text().splitlines()
+    promises = [line for line in lines if line.startswith("|") and not line.startswith(("| promise", "|--"))]
+    assert len(promises) > 20
+    for line in promises:
+        proofs = named(line.split("|")[2])
+        assert proofs, line
+        for proof in proofs:
+            path, name = proof.split("::")
+            assert f"def {name}(" in (ROOT / path).read_text(), proof
+
+
 def test_the_map_covers_every_method() -> None:
     text = (ROOT / "docs" / "paper_map.md").read_text()
     for name in ("SimSiam", "BYOL", "RM-SimSiam", "Barlow Twins", "MoCo", "PhiNet", "X-PhiNet"):
