@@ -1,5 +1,6 @@
 """The command line, as a person at a keyboard meets it."""
 
+import io
 import json
 import shlex
 import subprocess
@@ -162,3 +163,20 @@ def test_draw_draws_and_does_not_overwrite(picture: str, tmp_path: Path, capsys:
     assert said(words, capsys)[0] == 0
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert said(words, capsys)[0] == 2
+
+
+def test_names_with_brackets_are_shown_as_they_are() -> None:
+    from rich.console import Console
+
+    from phinets.cli.train import Terminal
+
+    console = Console(file=io.StringIO(), width=200)
+    Terminal(console).told("'pictures/[/red]/[bold]x.png' can't be used")
+    assert "pictures/[/red]/[bold]x.png" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_an_option_without_its_value_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--resume"])
+    assert left.value.code == 2
+    assert "--resume" in capsys.readouterr().err

@@ -7,15 +7,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from phinets.config.errors import UserError
+from phinets.config.errors import CommonError, StoppedError, UserError
 
 T = TypeVar("T")
 
 
-class ToldElsewhereError(UserError):
+class ToldElsewhereError(CommonError):
     """An error that the first process has met and says; the others only leave."""
-
-    said_by_the_first = True
 
 
 def size() -> int:
@@ -64,11 +62,11 @@ def once(action: Callable[[], T]) -> T:
     if size() == 1:
         return action()
     result: list[Any] = [None, None]
-    failure: UserError | None = None
+    failure: UserError | StoppedError | None = None
     if is_first():
         try:
             result[0] = action()
-        except UserError as error:
+        except (UserError, StoppedError) as error:
             failure, result[1] = error, str(error)
     dist.broadcast_object_list(result)
     if failure is not None:

@@ -11,7 +11,14 @@ from phinets.config.errors import UserError
 from phinets.config.methods import METHODS
 from phinets.config.run import Saving
 from phinets.engine import checkpoint
-from phinets.engine.checkpoint import Keeper, checkpoints, load_checkpoint, newest_checkpoint, save_checkpoint
+from phinets.engine.checkpoint import (
+    Keeper,
+    checkpoints,
+    load_checkpoint,
+    newest_checkpoint,
+    save_checkpoint,
+    set_aside,
+)
 from phinets.engine.files import write_whole
 from phinets.engine.step import train_step
 from tests.conftest import tiny_learner, tiny_trainee, tiny_views
@@ -66,12 +73,14 @@ def test_a_torn_or_altered_checkpoint_is_refused_by_name_and_the_one_before_is_u
     state, refused = newest_checkpoint(tmp_path)
     assert state is not None
     assert state["step"] == 10
-    assert len(refused) == 1
-    assert newer.name in refused[0]
+    assert list(refused) == [newer]
+    assert newer.name in refused[newer]
+    set_aside(refused)
+    assert [step for step, _ in checkpoints(tmp_path)] == [10]
 
 
 def test_where_no_checkpoint_is_whole_nothing_is_guessed(tmp_path: Path) -> None:
-    assert newest_checkpoint(tmp_path) == (None, [])
+    assert newest_checkpoint(tmp_path) == (None, {})
     save_checkpoint(tmp_path, 10, WHAT).write_bytes(b"torn")
     with pytest.raises(UserError, match=r"step-000000010.*torn or altered"):
         newest_checkpoint(tmp_path)

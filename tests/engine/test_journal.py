@@ -1,10 +1,12 @@
 """The journal: every line once, in order, and on to where a checkpoint was made."""
 
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
 from phinets.config.errors import UserError
+from phinets.engine import journal as journal_module
 from phinets.engine.journal import Journal, read_journal
 from phinets.engine.trackers import open_trackers, require_trackers
 
@@ -41,6 +43,17 @@ def test_a_journal_that_has_lost_lines_is_refused_and_left_alone(tmp_path: Path)
     with pytest.raises(UserError, match="lines are missing"):
         Journal(path, at=at + 1)
     assert read_journal(path) == [row(1)]
+
+
+def test_a_disk_that_takes_only_a_part_at_a_time_tears_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(FileIO):
+        def write(self, data: bytes, /) -> int:  # type: ignore[override]
+            return super().write(bytes(data)[:7])
+
+    monkeypatch.setattr(journal_module, "FileIO", Slow)
+    with Journal(tmp_path / "metrics.jsonl") as journal:
+        journal.write([row(1), row(2)])
+    assert read_journal(tmp_path / "metrics.jsonl") == [row(1), row(2)]
 
 
 def test_a_journal_without_a_place_writes_nothing() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,10 +19,11 @@ from phinets.config.run import Compute, DataOptions, Optimisation, RunConfig, Sa
 from phinets.engine.checkpoint import checkpoints
 from phinets.engine.journal import read_journal
 from phinets.engine.loop import Pace
-from phinets.experiments.folder import locked
+from phinets.experiments.folder import locked, read_config
 from phinets.experiments.meter import health_of
 from phinets.experiments.run import resume, run
 from phinets.experiments.watching import Silent
+from tests.data.test_files import write_folder
 from tests.experiments.test_run import TINY, Listener, newest
 
 CUT = replace(TINY, source=replace(TINY.source, train_images=80))
@@ -168,13 +170,16 @@ def test_how_it_is_computed_and_kept_may_change_but_not_what_is_learned(tmp_path
         resume(tmp_path / "cut", replace(CUT, optimisation=replace(CUT.optimisation, lr=0.1)))
     wanted = replace(CUT, compute=Compute(threads=1, accumulate=2), saving=Saving(checkpoint_every="1steps"))
     assert resume(tmp_path / "cut", wanted).summary.steps == 10
+    (entry,) = json.loads((tmp_path / "cut" / "env.json").read_text())["resumed"]
+    assert entry["settings"]["compute.accumulate"] == 2
+    assert read_config(tmp_path / "cut" / "config.yaml") == wanted
 
 
 def test_a_config_that_was_edited_on_the_way_is_refused(tmp_path: Path) -> None:
     cut_off(CUT, tmp_path / "cut")
     path = tmp_path / "cut" / "config.yaml"
     path.write_text(path.read_text().replace("seed: 0", "seed: 1"))
-    with pytest.raises(UserError, match=r"config\.yaml' was changed.*seed was 0 and is 1"):
+    with pytest.raises(UserError, match=r"settings or the data have changed.*\(seed was 0 and is 1\)"):
         resume(tmp_path / "cut")
 
 
@@ -203,12 +208,86 @@ def test_a_collapse_that_was_said_is_not_said_again(tmp_path: Path) -> None:
     assert listener.heard == []
 
 
-def test_bad_images_are_remembered_over_a_cut(tmp_path: Path) -> None:
-    from tests.data.test_files import write_folder
-
-    data = write_folder(tmp_path / "photos", good=100, bad=("torn.png",))
-    config = replace(CUT, data=f"folder:{data}", source=DataOptions(image_size=16))
+@pytest.mark.parametrize("labelled", [True, False])
+def test_bad_images_are_remembered_over_a_cut(labelled: bool, tmp_path: Path) -> None:
+    """With labels the judge meets them first, before the first step; without, the feed."""
+    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled)}", source=DataOptions(image_size=16))
     cut_off(config, tmp_path / "cut")
     record = resume(tmp_path / "cut")
     assert record.summary.bad_images == 1
+    assert [row["kind"] for row in record.journal].count("bad-image") == 1
     assert_same_end(tmp_path / "cut", whole(config, tmp_path / "whole"))
+
+
+def photos(home: Path, labelled: bool) -> Path:
+    """A hundred pictures in a folder, and a torn one; labelled by two subfolders, or not."""
+    for name in ("cat", "dog") if labelled else ("all",):
+        write_folder(home / "photos" / name, good=50 if labelled else 100, bad=() if name == "dog" else ("torn.png",))
+    return home / "photos"
+
+
+def test_data_that_have_changed_on_the_way_are_noticed(tmp_path: Path) -> None:
+    root = photos(tmp_path, labelled=False)
+    config = replace(CUT, data=f"folder:{root}", source=DataOptions(image_size=16))
+    cut_off(config, tmp_path / "cut")
+    (root / "all" / "007.png").rename(root / "all" / "other.png")
+    with pytest.raises(UserError, match=r"data have changed.*images\.t(rain|est) was"):
+        resume(tmp_path / "cut")
+
+
+def test_overwriting_a_run_that_is_being_worked_on_takes_nothing_away(tmp_path: Path) -> None:
+    cut_off(CUT, tmp_path / "cut")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cut").rglob("*")}
+    with locked(tmp_path / "cut"), pytest.raises(UserError, match="another process is working on the run"):
+        run(CUT, tmp_path / "cut", overwrite=True)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cut").rglob("*")} == before
+
+
+def test_a_signal_while_a_checkpoint_is_read_is_not_taken_for_a_bad_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off(CUT, tmp_path / "cut")
+    monkeypatch.setattr(torch, "load", lambda *words, **more: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(StoppedError, match=r"SIGTERM.*up to step 6 is kept"):
+        resume(tmp_path / "cut")
+    assert [step for step, _ in checkpoints(tmp_path / "cut" / "checkpoints")] == [3, 6]
+
+
+def test_a_signal_at_the_last_step_is_obeyed_before_judging(unbroken: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoppedError, match=r"SIGTERM after step 10\."):
+        run(CUT, tmp_path / "run", watcher=AtStep(10, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    assert not (tmp_path / "run" / "summary.json").exists()
+    resume(tmp_path / "run")
+    assert_same_end(tmp_path / "run", unbroken)
+
+
+def test_a_run_cut_before_it_had_a_place_for_checkpoints_can_go_on(unbroken: Path, tmp_path: Path) -> None:
+    cut_off(CUT, tmp_path / "cut", step=3)
+    for name in ("checkpoints", "env.json", "metrics.jsonl"):
+        path = tmp_path / "cut" / name
+        path.rmdir() if path.is_dir() else path.unlink()
+    resume(tmp_path / "cut")
+    assert_same_end(tmp_path / "cut", unbroken)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("env.json", "[1]"),
+        ("env.json", "{"),
+        ("summary.json", "{}"),
+        ("summary.json", "[]"),
+        ("config.yaml", "method: [1"),
+        ("checkpoints", None),
+        ("metrics.jsonl", "[1]\n" * 200),
+        ("metrics.jsonl", ""),
+    ],
+)
+def test_a_run_whose_files_were_damaged_says_so(name: str, content: str | None, tmp_path: Path) -> None:
+    cut_off(CUT, tmp_path / "cut")
+    path = tmp_path / "cut" / name
+    if content is None:
+        shutil.rmtree(path)
+    path.write_text(content or "")
+    with pytest.raises(UserError, match=name):
+        resume(tmp_path / "cut")

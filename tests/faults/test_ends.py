@@ -64,7 +64,7 @@ def test_without_enough_memory_the_advice_is_given_and_the_checkpoint_is_intact(
     assert "Everything up to step 6 is kept" in str(left.value)
     state, refused = newest_checkpoint(tmp_path / "run" / "checkpoints")
     assert state is not None
-    assert (state["step"], refused) == (6, [])
+    assert (state["step"], refused) == (6, {})
     monkeypatch.undo()
     resume(tmp_path / "run")
     run(CUT, tmp_path / "whole")

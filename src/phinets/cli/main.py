@@ -9,7 +9,8 @@ from typing import TextIO
 
 from phinets import __version__
 from phinets.config.cores import share_cores
-from phinets.config.errors import UserError, unknown
+from phinets.config.errors import StoppedError, UserError, unknown
+from phinets.config.interrupts import leaving_at_once
 from phinets.config.launch import launched
 
 COMMANDS: Mapping[str, str] = {
@@ -52,8 +53,10 @@ def _command(name: str, words: list[str]) -> int:
     try:
         if name not in COMMANDS:
             raise UserError(unknown("command", name, list(COMMANDS)))
-        outcome = import_module(f"phinets.cli.{name}").command(words)
-    except UserError as error:
+        with leaving_at_once():
+            module = import_module(f"phinets.cli.{name}")
+        outcome = module.command(words)
+    except (UserError, StoppedError) as error:
         if not (quiet and error.said_by_the_first):
             _say_error(str(error), as_json)
         return error.exit_code

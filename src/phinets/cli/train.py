@@ -10,7 +10,8 @@ from rich.console import Console
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
-from phinets.config.errors import UserError
+from phinets.config.errors import CommonError, UserError
+from phinets.config.interrupts import leaving_at_once
 from phinets.config.launch import launched
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
@@ -49,14 +50,18 @@ class Train:
 
 def command(words: list[str]) -> Outcome:
     """Parse, run, and give the summary."""
-    options = parse(words)
+    try:
+        options = parse(words)
+    except UserError as error:
+        raise CommonError(str(error)) from error
     with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
         record = _trained(options, terminal)
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
 def _trained(options: Train, watcher: "Terminal") -> RunRecord:
-    from phinets.experiments.run import resume, run  # torch comes in here, after --help and bad words
+    with leaving_at_once():  # torch comes in here, after --help and bad words
+        from phinets.experiments.run import resume, run
 
     if options.resume is not None:
         return resume(options.resume, options.run, watcher=watcher)
@@ -78,9 +83,8 @@ def parse(words: list[str]) -> Train:
 def _start(words: list[str]) -> RunConfig:
     """The run that all other options change."""
     look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
-    look_ahead.add_argument("--recipe")
-    look_ahead.add_argument("--config", type=Path)
-    look_ahead.add_argument("--resume", type=Path)
+    for name, kind in (("--recipe", str), ("--config", Path), ("--resume", Path)):
+        look_ahead.add_argument(name, type=kind, nargs="?")  # where the value is missing, the real parser says so
     named, _ = look_ahead.parse_known_args(words)
     given = [f"--{name}" for name, value in vars(named).items() if value is not None]
     if len(given) > 1:
@@ -107,6 +111,7 @@ class Terminal:
             f"{config.method} · {config.backbone} · {config.data} · {config.epochs} epochs of batch {config.batch} "
             f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
             highlight=False,
+            markup=False,
         )
         self.bar = LiveBar(self.console, steps, done)
 
@@ -122,7 +127,7 @@ class Terminal:
 
     def told(self, text: str) -> None:
         """Say it above the bar."""
-        self.console.print(text, style="bold red")
+        self.console.print(text, style="bold red", markup=False, highlight=False)
 
     def __enter__(self) -> "Terminal":
         return self
@@ -139,4 +144,5 @@ def _show(console: Console, record: RunRecord) -> None:
         f"{summary.seconds:.0f} s in all, {summary.images_per_second:.0f} images/s while training, "
         f"{100 * summary.data_wait:.1f} % of it waiting for data → {record.folder}",
         highlight=False,
+        markup=False,
     )

@@ -17,8 +17,14 @@ class UserError(ValueError):
     """Whether, in a team, the first process says the same: one voice is enough."""
 
 
-class StoppedError(UserError):
-    """Somebody asked the run to stop; it can go on later."""
+class CommonError(UserError):
+    """A mistake that every process of a team meets."""
+
+    said_by_the_first = True
+
+
+class StoppedError(BaseException):
+    """Somebody asked the run to stop; it can go on later. No handler of ordinary errors may take it for one."""
 
     said_by_the_first = True
 

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from phinets.config.errors import UserError, unknown
@@ -39,6 +39,10 @@ def from_plain(cls: type[T], data: Any, where: str = "") -> T:
     for key in data:
         if key not in known:
             raise UserError(unknown(f"key {place} of the config", str(key), known))
+    needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]  # type: ignore[arg-type]
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise UserError(f"{place} of the config these keys are missing: {_known(tuple(missing))}.")
     values = {key: _value(hints[key], item, f"{where}.{key}".lstrip(".")) for key, item in data.items()}
     return cls(**values)
 

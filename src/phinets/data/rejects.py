@@ -33,5 +33,5 @@ class Rejects:
         first = "; ".join(f"'{where}': {why}" for where, why in list(self.known.items())[:5])
         raise UserError(
             f"{len(self.known)} images can't be used, and --max-bad-images is {self.limit}: {first}"
-            f"{'; …' if len(self.known) > 5 else ''}. Mend or remove them, or raise --max-bad-images."
+            f"{'; …' if len(self.known) > 5 else ''}. Mend them, or raise --max-bad-images."
         )

@@ -58,17 +58,23 @@ def checkpoints(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(match[1]), path) for match, path in named if match is not None)
 
 
-def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, dict[Path, str]]:
     """The newest checkpoint that can be used, or None where none was made; and why newer ones were refused."""
-    refused: list[str] = []
+    refused: dict[Path, str] = {}
     for _, path in reversed(checkpoints(folder)):
         try:
             return load_checkpoint(path), refused
         except UserError as error:
-            refused.append(str(error))
+            refused[path] = str(error)
     if refused:
-        raise UserError(f"no checkpoint in '{folder}' can be used. {' '.join(refused)}")
+        raise UserError(f"no checkpoint in '{folder}' can be used. {' '.join(refused.values())}")
     return None, refused
+
+
+def set_aside(refused: Iterable[Path]) -> None:
+    """Rename what was refused, so that it no longer counts among the checkpoints."""
+    for path in refused:
+        path.replace(path.with_name(f"{path.name}.refused"))
 
 
 @dataclass

@@ -19,7 +19,7 @@ from phinets.engine.device import pick_device
 from phinets.methods import Learner
 from phinets.views import Views
 
-PATIENCE = timedelta(hours=1)
+PATIENCE = timedelta(hours=6)
 """How long processes wait for the first one, which judges alone. One that dies is noticed at once all the same."""
 
 _BUFFERS = next(
@@ -108,6 +108,11 @@ class Agreement:
         self._flags = torch.tensor(asked, dtype=torch.int32)
         self._work = dist.all_reduce(self._flags, op=dist.ReduceOp.MAX, async_op=True)
         return heard
+
+    def at_last(self, asked: bool) -> bool:
+        """The first of what any process asks for, waited for: after the last step."""
+        first = self(asked, False)[0]
+        return self.heard(2)[0] or first
 
     def heard(self, n: int) -> list[bool]:
         """What was asked for at the last step by anyone."""

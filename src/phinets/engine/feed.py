@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from phinets.config.errors import UserError
+from phinets.config.errors import CommonError
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
 from phinets.data import Bad, Images
@@ -50,7 +50,7 @@ class Feed:
 
     def __post_init__(self) -> None:
         if self.batch % (self.parts * self.ranks):
-            raise UserError(
+            raise CommonError(
                 f"a batch of {self.batch} can't be shared out equally: {self.ranks} processes × {self.parts} parts "
                 f"(--accumulate). Use a --batch that {self.parts * self.ranks} divides, or other numbers of them."
             )

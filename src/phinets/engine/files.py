@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,7 +35,8 @@ def write_whole(
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise UserError(f"'{path}' can't be written: {reason}. Free some space or choose another place.") from error
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
     return final
 
 

@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -35,10 +37,10 @@ class Journal:
         """Append the rows and hand them to the system at once."""
         if self._file is None:
             return
-        try:
-            self._file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
-        except OSError as error:
-            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. Free some space.") from error
+        rest = memoryview("".join(json.dumps(row) + "\n" for row in rows).encode())
+        with self._complaint():
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[self._file.write(rest) :]
         for tracker in self._trackers:
             for row in rows:
                 tracker.write(row)
@@ -47,8 +49,17 @@ class Journal:
         """See to it that every line is on the disk, and say how many bytes there are."""
         if self._file is None:
             return 0
-        os.fsync(self._file.fileno())
-        return int(self._file.tell())
+        with self._complaint():
+            os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    @contextmanager
+    def _complaint(self) -> Iterator[None]:
+        assert self._file is not None
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. Free some space.") from error
 
     def __enter__(self) -> Self:
         return self
@@ -62,15 +73,18 @@ class Journal:
             tracker.close()
 
 
-def _opened(path: Path, at: int) -> Any:
+def _opened(path: Path, at: int) -> FileIO:
     """The file, cut at byte `at`; unbuffered, so that nothing waits in memory."""
-    there = path.stat().st_size if path.exists() else 0
+    try:
+        file = FileIO(path, "a")
+    except OSError as error:
+        raise UserError(f"the journal '{path}' can't be opened: {error.strerror}.") from error
+    there = file.tell()
     if there < at:
         raise UserError(
             f"'{path}' has {there} bytes, but had {at} when the checkpoint was made: lines are missing. Put the file "
             "back, or repeat the run with --config."
         )
-    file = path.open("ab", buffering=0)
     file.truncate(at)
     file.seek(at)
     return file
@@ -79,6 +93,9 @@ def _opened(path: Path, at: int) -> Any:
 def read_journal(path: Path) -> list[dict[str, Any]]:
     """The lines of a journal."""
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' is not a journal that can be read: {error}.") from error
+    if not all(isinstance(row, dict) and {"kind", "step"} <= row.keys() for row in rows):
+        raise UserError(f"'{path}' is not a journal of phinets: a line does not say its kind and step.")
+    return rows

@@ -1,7 +1,7 @@
 """The loop around the step: feed, step, journal, look, save. It decides when; what is done is given to it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from phinets import team
-from phinets.config.errors import UserError
+from phinets.config.errors import CommonError
 from phinets.data import Bad, Rejects
 from phinets.engine.checkpoint import Keeper
 from phinets.engine.device import synchronise
@@ -27,7 +27,7 @@ from phinets.views import Views
 SETTLE_EVERY = 10  # steps whose losses are fetched from the device together
 
 
-class DivergedError(UserError):
+class DivergedError(CommonError):
     """The loss is no longer a number."""
 
 
@@ -98,7 +98,7 @@ class Loop:
             self._step(step, parts)
             if self.stopped:
                 return step + 1
-        self._agreement.heard(2)
+        self.stopped = self._agreement.at_last(self.stop())
         return self.timetable.total
 
     def _step(self, step: int, parts: Clocked[Part]) -> None:
@@ -144,13 +144,14 @@ class Loop:
         bad = self._everyone_s_bad()
         rows: list[dict[str, Any]] = []
         for (step, _), values in zip(self._pending, numbers, strict=True):
-            rows += self._bad_rows(step + 1, [one for when, one in bad if when == step])
+            rows += self.bad_rows(step + 1, [one for when, one in bad if when == step])
             if not math.isfinite(values["loss"]):
                 self.journal.write(rows)
                 raise DivergedError(f"the loss is no longer a finite number after step {step + 1}.")
             rows.append({**self._place("step", step + 1), **values, "lr": self.timetable.rate(step)})
         self.journal.write(rows)
-        self.rejects.require_few()
+        if bad:
+            team.once(self.rejects.require_few)
         self.watcher.stepped(rows[-1], self.pace)
         self._pending, self._bad = [], []
 
@@ -170,12 +171,12 @@ class Loop:
         self._require_finite(done)
         readings = self.look(team.gathered(losses.codes))
         row = {**self._place("look", done), **readings}
-        self.journal.write([*self._bad_rows(done, []), row])
-        self.rejects.require_few()
+        self.journal.write([*self.bad_rows(done), row])
+        team.once(self.rejects.require_few)
         self.watcher.looked(row)
 
-    def _bad_rows(self, done: int, bad: list[Bad]) -> list[dict[str, Any]]:
-        """A line for every bad image that was not known yet, and a word to the person."""
+    def bad_rows(self, done: int, bad: Iterable[Bad] = ()) -> list[dict[str, Any]]:
+        """A line for every bad image that was not spoken of yet, and a word to the person."""
         self.rejects.add(bad)
         fresh = self.rejects.drain()
         for where, why in fresh:

@@ -9,7 +9,7 @@ from torch import nn
 from phinets import team
 from phinets.config.errors import UserError
 from phinets.config.run import RunConfig
-from phinets.data import Rejects, Split, load
+from phinets.data import Rejects, Split, fingerprint, load
 from phinets.engine.device import Precision
 from phinets.engine.distributed import distributed, own_device
 from phinets.engine.feed import Feed
@@ -34,6 +34,8 @@ class Bench:
     timetable: Timetable
     judge: Judge
     rejects: Rejects
+    data: dict[str, str]
+    """The fingerprint of what is learned from and asked about."""
 
     @property
     def encoder(self) -> nn.Module:
@@ -82,7 +84,14 @@ def set_up(config: RunConfig) -> Bench:
         model=distributed(model, device, config.source.image_size),
     )
     return Bench(
-        config=config, device=device, trainee=trainee, feed=feed, timetable=timetable, judge=judge, rejects=rejects
+        config=config,
+        device=device,
+        trainee=trainee,
+        feed=feed,
+        timetable=timetable,
+        judge=judge,
+        rejects=rejects,
+        data=fingerprint(split),
     )
 
 

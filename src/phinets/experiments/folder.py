@@ -55,7 +55,7 @@ def require_free(folder: Path, overwrite: bool) -> None:
 
 
 def claim(folder: Path, overwrite: bool) -> None:
-    """Make the folder, and take an older run out of it, its config last: until then it is known for a run."""
+    """Make the folder, and take an older run out of it, its config last."""
     require_free(folder, overwrite)
     try:
         for old in (folder / name for name in reversed(RUN_FILES)):
@@ -71,17 +71,27 @@ def claim(folder: Path, overwrite: bool) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Be the only one to work on a run; the system itself lets go when a process dies."""
-    if fcntl is None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    except OSError as error:
+        raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
+    try:
+        if handle is not None:
+            _lock(handle, folder)
         yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
     except BlockingIOError:
         raise UserError(f"another process is working on the run in '{folder}'. Wait for it, or stop it.") from None
-    finally:
-        os.close(handle)
+    except OSError:
+        pass  # a file system that knows no locks keeps nobody out
 
 
 def write_text(path: Path, text: str) -> None:

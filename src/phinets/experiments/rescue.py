@@ -29,14 +29,12 @@ def rescued(config: RunConfig, folder: Path) -> Iterator[None]:
     except StoppedError as error:
         raise StoppedError(f"{error}. {way_on(folder)}", error.exit_code) from None
     except UserError as error:
-        raise UserError(f"{error} {way_on(folder)}") from error
+        raise type(error)(f"{error} {way_on(folder)}") from error
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
             raise UserError(f"{_out_of_memory(config)} {way_on(folder)}") from error
         if team.size() > 1 and LOST.search(str(error)):
-            raise UserError(
-                f"another process of this run is gone ({str(error).splitlines()[0]}). {way_on(folder)}"
-            ) from error
+            raise UserError(f"another process of this run is gone. {way_on(folder)}") from error
         raise
 
 

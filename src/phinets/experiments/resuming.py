@@ -9,10 +9,19 @@ from phinets.config.errors import UserError
 from phinets.config.plain import differences, from_plain, to_plain
 from phinets.config.record import RunRecord, Summary
 from phinets.config.run import RunConfig
-from phinets.engine.checkpoint import newest_checkpoint
+from phinets.engine.checkpoint import newest_checkpoint, set_aside
 from phinets.engine.journal import read_journal
-from phinets.experiments.bench import settled
-from phinets.experiments.folder import CHECKPOINTS, CONFIG, ENVIRONMENT, JOURNAL, SUMMARY, read_config, write_json
+from phinets.experiments.bench import Bench, settled
+from phinets.experiments.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    ENVIRONMENT,
+    JOURNAL,
+    SUMMARY,
+    read_config,
+    write_config,
+    write_json,
+)
 
 FREE = ("compute", "saving", "source.max_bad_images", "source.root", "source.download")
 """Settings that say how a run is computed and kept, not what is learned: they may change on the way."""
@@ -25,29 +34,46 @@ def resumable(folder: Path, wanted: RunConfig | None) -> RunConfig:
     config = read_config(folder / CONFIG)
     if wanted is None:
         return config
-    changed = differences(identity(config), identity(settled(wanted)))
+    wanted = settled(wanted)
+    changed = differences(_learned(config), _learned(wanted))
     if changed:
         raise UserError(
             f"the run in '{folder}' was begun with other settings ({_listed(changed)}), and going on would mix two "
             f"runs. Leave them out, or begin another run with --config {folder / CONFIG} --out NEW."
         )
-    return settled(wanted)
+    return wanted
 
 
-def last_state(folder: Path, config: RunConfig) -> tuple[dict[str, Any] | None, list[str]]:
-    """The newest checkpoint of a run that can be used, None where there is none; and why newer ones were refused."""
+def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The newest checkpoint of a run that can be used, None where there is none; and why newer ones were refused.
+
+    Those are set aside, so that they don't count among the ones that are kept.
+    """
+    try:
+        (folder / CHECKPOINTS).mkdir(exist_ok=True)  # a run may be cut before it has one
+    except OSError as error:
+        raise UserError(f"'{folder / CHECKPOINTS}' can't be used for checkpoints: {error.strerror}.") from error
     state, refused = newest_checkpoint(folder / CHECKPOINTS)
-    changed = {} if state is None else differences(state["run"], identity(config))
+    set_aside(refused)
+    return state, list(refused.values())
+
+
+def require_same_run(state: dict[str, Any], bench: Bench) -> None:
+    """Refuse a checkpoint of other settings or other data."""
+    changed = differences(state["run"], identity(bench))
     if changed:
         raise UserError(
-            f"'{folder / CONFIG}' was changed after the checkpoint was made ({_listed(changed)}). Put it back, or "
-            "begin another run with it: --config."
+            f"the settings or the data have changed since the checkpoint was made ({_listed(changed)}). Put them back, "
+            f"or begin another run: --config {CONFIG} --out NEW."
         )
-    return state, refused
 
 
-def identity(config: RunConfig) -> dict[str, Any]:
-    """The settings that decide what is learned, plain."""
+def identity(bench: Bench) -> dict[str, Any]:
+    """What decides what is learned, plain: the settings, and which data they led to."""
+    return {**_learned(bench.config), "images": bench.data}
+
+
+def _learned(config: RunConfig) -> dict[str, Any]:
     plain = to_plain(config)
     for key in FREE:
         section, _, name = key.partition(".")
@@ -62,22 +88,29 @@ def finished(folder: Path) -> RunRecord | None:
     """The record of a run that has come to its end, or None."""
     if not (folder / SUMMARY).exists():
         return None
+    try:
+        summary = from_plain(Summary, _json(folder / SUMMARY))
+    except UserError as error:
+        raise UserError(f"'{folder / SUMMARY}' is not a summary of this version of phinets: {error}") from error
     return RunRecord(
         folder=str(folder),
         config=read_config(folder / CONFIG),
         environment=_json(folder / ENVIRONMENT),
-        summary=from_plain(Summary, _json(folder / SUMMARY)),
+        summary=summary,
         journal=read_journal(folder / JOURNAL),
     )
 
 
-def note_resumption(folder: Path, step: int, made_with: dict[str, Any]) -> dict[str, Any]:
-    """Add to env.json from which step on, and with what, the run went on."""
+def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: RunConfig) -> dict[str, Any]:
+    """Note in env.json after which step, with what and how else the run goes on; config.yaml takes the settings."""
     path = folder / ENVIRONMENT
     first = _json(path) if path.exists() else made_with
-    resumed = [*first.get("resumed", []), {"after_step": step, **_news(first, made_with)}]
-    whole = {**first, "resumed": resumed}
+    changed = differences(to_plain(read_config(folder / CONFIG)), to_plain(config))
+    settings = {key: there for key, (_, there) in changed.items()}
+    entry = {"after_step": step, **_news(first, made_with), **({"settings": settings} if settings else {})}
+    whole = {**first, "resumed": [*first.get("resumed", []), entry]}
     write_json(path, whole)
+    write_config(folder, config)
     return whole
 
 
@@ -88,9 +121,12 @@ def _news(first: Mapping[str, Any], made_with: Mapping[str, Any]) -> dict[str, A
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' can't be read: {error}.") from error
+    if not isinstance(found, dict):
+        raise UserError(f"'{path}' should hold one JSON object, not {str(found)[:40]}.")
+    return found
 
 
 def _listed(changed: Mapping[str, tuple[Any, Any]]) -> str:

@@ -1,6 +1,7 @@
 """One run, from its config to its record; begun, or gone on with."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,7 +24,7 @@ from phinets.experiments.folder import (
     write_json,
 )
 from phinets.experiments.rescue import rescued
-from phinets.experiments.resuming import finished, last_state, note_resumption, resumable
+from phinets.experiments.resuming import finished, last_state, note_resumption, require_same_run, resumable
 from phinets.experiments.session import Session
 from phinets.experiments.watching import Silent, Watcher
 
@@ -40,10 +41,11 @@ def run(
         folder = team.once(lambda: run_folder(out, config.method))
         team.once(lambda: require_free(folder, overwrite))
         bench = set_up(settled(config))
-        team.once(lambda: claim(folder, overwrite))
-        with _alone(folder), rescued(config, folder):
-            made_with = team.once(lambda: _begin(bench, folder))
-            return Session(bench, folder, made_with, signals, _one_voice(watcher), began).carry_through(None)
+        with _alone(folder):
+            team.once(lambda: claim(folder, overwrite))
+            with rescued(config, folder):
+                made_with = team.once(lambda: _begin(bench, folder))
+                return Session(bench, folder, made_with, signals, _one_voice(watcher), began).carry_through(None)
 
 
 def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
@@ -59,12 +61,16 @@ def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | 
         if record is not None:
             return record
         with _alone(folder), rescued(config, folder):
-            state, refused = team.once(lambda: last_state(folder, config))
+            state, refused = team.once(lambda: last_state(folder))
             for reason in refused:
                 watcher.told(f"{reason} The one before it is used.")
+            if state is None:
+                watcher.told("The run was cut before its first checkpoint, and begins anew.")
             bench = set_up(config)
+            if state is not None:
+                require_same_run(state, bench)
             step = 0 if state is None else state["step"]
-            made_with = team.once(lambda: note_resumption(folder, step, _environment(bench)))
+            made_with = team.once(lambda: note_resumption(folder, step, _environment(bench), config))
             return Session(bench, folder, made_with, signals, watcher, began).carry_through(state)
 
 
@@ -77,8 +83,12 @@ def _begin(bench: Bench, folder: Path) -> dict[str, Any]:
     return made_with
 
 
-def _alone(folder: Path) -> AbstractContextManager[None]:
-    return locked(folder) if team.is_first() else nullcontext()
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Be the only team to work on a run; the first process holds the lock for all."""
+    with ExitStack() as held:
+        team.once(lambda: held.enter_context(locked(folder)))
+        yield
 
 
 def _one_voice(watcher: Watcher | None) -> Watcher:

@@ -13,7 +13,7 @@ from torch import Tensor
 from phinets import team
 from phinets.config.errors import StoppedError
 from phinets.config.plain import to_plain
-from phinets.config.record import RunRecord, Summary
+from phinets.config.record import RunRecord, Score, Summary
 from phinets.data import Bad
 from phinets.engine.checkpoint import Keeper
 from phinets.engine.files import write_whole
@@ -51,17 +51,18 @@ class Session:
         self._say_what_accumulation_changes()
         with self._journal(state) as journal:
             past = read_journal(self.folder / JOURNAL) if team.is_first() else []
+            loop = self._loop(journal, past, state)
             if state is None:
-                journal.write([team.once(self._baseline)])
+                baseline = team.once(self._baseline)
+                journal.write([*loop.bad_rows(0), baseline])
             else:
                 self.bench.trainee.restore(state)
-            loop = self._loop(journal, past, state)
             with self.signals.deferred():
                 done = loop.run(done)
-        if loop.stopped:
-            by = self.signals.received or SIGTERM
-            raise StoppedError(f"stopped by {by.name} after step {done}", 128 + by)
-        return team.once(lambda: self._finish(loop.pace, self._seconds(state)))
+            if loop.stopped:
+                by = self.signals.received or SIGTERM
+                raise StoppedError(f"stopped by {by.name} after step {done}", 128 + by)
+            return team.once(lambda: self._finish(loop, state))
 
     def _journal(self, state: dict[str, Any] | None) -> Journal:
         if not team.is_first():
@@ -109,7 +110,7 @@ class Session:
     def _save(self, keeper: Keeper, loop: Loop, step: int, seconds: float) -> None:
         if team.is_first():
             pace = [loop.pace.images, loop.pace.seconds, loop.pace.waited]
-            run = {"run": identity(self.bench.config), "seconds": seconds, "pace": pace}
+            run = {"run": identity(self.bench), "seconds": seconds, "pace": pace}
             keeper.save(step, {**self.bench.trainee.state(), "journal": loop.journal.settled(), **run})
 
     def _seconds(self, state: dict[str, Any] | None) -> float:
@@ -127,8 +128,11 @@ class Session:
                 f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
             )
 
-    def _finish(self, pace: Pace, seconds: float) -> RunRecord:
+    def _finish(self, loop: Loop, state: dict[str, Any] | None) -> RunRecord:
         """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
+        trained = self.bench.judge.score(self.bench.encoder)
+        loop.journal.write(loop.bad_rows(self.bench.timetable.total))
+        self.bench.rejects.require_few()
         weights = {name: value.contiguous() for name, value in self.bench.encoder.state_dict().items()}
         config = self.bench.config
         write_whole(
@@ -139,17 +143,15 @@ class Session:
             folder=str(self.folder),
             config=config,
             environment=self.made_with,
-            summary=self._summary(journal, pace, seconds),
+            summary=self._summary(journal, trained, loop.pace, self._seconds(state)),
             journal=journal,
         )
         write_whole(self.folder / "curves.png", curves_png(record))
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
-    def _summary(self, journal: list[Row], pace: Pace, seconds: float) -> Summary:
-        judged = perf_counter()
+    def _summary(self, journal: list[Row], trained: Score, pace: Pace, seconds: float) -> Summary:
         bench, config = self.bench, self.bench.config
-        trained = bench.judge.score(bench.encoder)
         baseline, meter = _last(journal, "baseline"), health_of(_last(journal, "look"))
         return Summary(
             method=config.method,
@@ -165,7 +167,7 @@ class Session:
             effective_rank=meter.effective_rank,
             dead_share=meter.dead_share,
             bad_images=len(bench.rejects.known),
-            seconds=seconds + perf_counter() - judged,
+            seconds=seconds,
             images_per_second=pace.images_per_second,
             data_wait=pace.data_wait,
             protocol=bench.judge.describe(),
