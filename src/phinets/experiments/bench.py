@@ -20,7 +20,7 @@ from phinets.engine.trackers import require_trackers
 from phinets.engine.trainee import Trainee
 from phinets.experiments.judging import Judge
 from phinets.methods import Learner, learner
-from phinets.views import random_stream
+from phinets.views import make_views, random_stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +131,7 @@ def _feed(config: RunConfig, split: Split, model: Learner, precision: Precision)
             f"the batch of {config.batch} is larger than the data: '{config.data}' gives {len(split.train)} training "
             f"images. Use --batch {len(split.train)} or less, or more --train-images."
         )
+    make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles what is not yet
     return Feed(
         images=split.train.images,
         plan=config.plan,
