@@ -32,12 +32,21 @@ def write_whole(
         aside.replace(final)
         _flush_names(path.parent)
     except (OSError, RuntimeError) as error:  # torch speaks of a full disk in a RuntimeError
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise UserError(f"'{path}' can't be written: {reason}. Free some space or choose another place.") from error
+        raise UserError(f"'{path}' can't be written: {_reason(error)}. Free some space.") from error
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
     return final
+
+
+def _reason(error: BaseException | None) -> str:
+    """The system's word for what went wrong, behind whatever a library made of it."""
+    first = str(error).splitlines()[0]
+    while error is not None:
+        if isinstance(error, OSError) and error.strerror:
+            return error.strerror
+        error = error.__cause__ or error.__context__
+    return first
 
 
 def is_remnant(path: Path) -> bool:
