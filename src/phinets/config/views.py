@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from phinets.config.errors import UserError
 
@@ -41,6 +41,16 @@ def _require_jitter(jitter: tuple[float, ...]) -> None:
         )
     if jitter[3] > 0.5:
         raise UserError(f"the hue strength is {jitter[3]}, but half a turn (0.5) reaches every hue. Use 0.5 or less.")
+
+
+class Window(NamedTuple):
+    """A part of a picture, in whole pixels, and how it is brought to its size."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+    interpolation: Interpolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

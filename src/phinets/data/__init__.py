@@ -8,6 +8,7 @@ from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
 from phinets.data.choice import choose
 from phinets.data.drawn import shapes
+from phinets.data.files import Files
 from phinets.data.fingerprint import fingerprint
 from phinets.data.home import Source, first_line
 from phinets.data.images import Bad, Images, InMemory, Taken, batches
@@ -18,6 +19,7 @@ __all__ = [
     "DATA",
     "PLACES",
     "Bad",
+    "Files",
     "ImageSet",
     "Images",
     "InMemory",

@@ -1,9 +1,9 @@
 """Image files, decoded when they are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from PIL import Image
 from torch import Tensor
 
 from phinets.config.errors import UserError
+from phinets.config.views import Window
 from phinets.data.images import Bad, Taken
-from phinets.data.pictures import UnusableError, open_picture, picture_size, shown
+from phinets.data.pictures import UnusableError, open_picture, picture_size, picture_windows, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +51,30 @@ class Files:
 
     def take(self, rows: Tensor) -> Taken:
         """The pictures of these numbers, decoded by threads."""
-        found = list(_threads().map(self._nearest_good, rows.tolist()))
+        return self._taken(rows, lambda place, path: square(path, self.side))
+
+    def through(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> Taken:
+        """Windows of the pictures of these numbers, uint8 (n, windows, 3, side, side); each is decoded once.
+
+        `windows` is told the place among these, and the picture's width and height.
+        """
+        return self._taken(rows, lambda place, path: picture_windows(path, partial(windows, place), side))
+
+    def _taken(self, rows: Tensor, show: Callable[[int, str | Path], NDArray[np.uint8]]) -> Taken:
+        found = list(_threads().map(lambda job: self._nearest_good(job[0], job[1], show), enumerate(rows.tolist())))
         images = torch.from_numpy(np.stack([picture for picture, _, _ in found]))
         bad = {where: why for _, _, tried in found for where, why in tried}
         return Taken(images, torch.tensor([row for _, row, _ in found]), tuple(Bad(*item) for item in bad.items()))
 
-    def _nearest_good(self, row: int) -> tuple[NDArray[np.uint8], int, list[Bad]]:
+    def _nearest_good(
+        self, place: int, row: int, show: Callable[[int, str | Path], NDArray[np.uint8]]
+    ) -> tuple[NDArray[np.uint8], int, list[Bad]]:
         """The picture of this number or, where it can't be used, the next one that can."""
         tried: list[Bad] = []
         for candidate in chain(range(row, len(self)), range(row)):
             path = self.paths[candidate]
             try:
-                return square(path, self.side), candidate, tried
+                return show(place, path), candidate, tried
             except UnusableError as error:
                 tried.append(Bad(shown(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")

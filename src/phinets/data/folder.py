@@ -66,7 +66,7 @@ def two_folders(train_root: Path, test_root: Path, options: DataOptions) -> Spli
 
 
 def _part(root: Path, names: list[str], classes: tuple[str, ...], options: DataOptions) -> ImageSet:
-    side = options.image_size * 8 // 7
+    side = options.image_size
     return ImageSet(Files([os.path.join(root, name) for name in names], side), _labels(names, classes))
 
 

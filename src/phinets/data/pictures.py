@@ -1,15 +1,24 @@
 """One picture from one file: RGB and upright, or the reason why not."""
 
+import math
 import os
 import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
+
+from phinets.config.views import Window
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".npy")
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """What a file may hold, whatever its name: Pillow knows other formats, some of which start other programs."""
+RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
+"""EXIF's field for how the camera was held, and the values that swap width and height."""
 LARGEST = 89_478_485
 """Pixels beyond which a picture is taken for a decompression bomb: Pillow's own limit."""
 
@@ -28,10 +37,55 @@ def open_picture(path: str | Path, least: int | None = None) -> Image.Image:
 
     Where only a small one is needed, a JPEG is decoded at a fraction of its size, neither side below `least`.
     """
+    with _explained(path):
+        return _array(path) if _is_array(path) else _picture(path, lambda width, height: least)
+
+
+def picture_windows(path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int) -> NDArray[np.uint8]:
+    """Windows of the picture in a file, each brought to side × side: uint8 (windows, 3, side, side).
+
+    `windows` is told the picture's width and height. A JPEG is decoded at the fraction of its size that still gives
+    every window enough pixels.
+    """
+    wanted: list[Window] = []
+    whole: list[tuple[int, int]] = []
+
+    def least(width: int, height: int) -> int:
+        wanted.extend(windows(width, height))
+        whole.append((width, height))
+        narrowest = min(min(w.right - w.left, w.bottom - w.top) for w in wanted)
+        return max(1, math.ceil(min(width, height) * side / narrowest))
+
+    with _explained(path):
+        picture = _array(path) if _is_array(path) else _picture(path, least)
+        if not whole:
+            least(*picture.size)
+        scale = picture.width / whole[0][0], picture.height / whole[0][1]
+        return np.stack([_seen(picture, window, scale, side) for window in wanted])
+
+
+def _seen(picture: Image.Image, window: Window, scale: tuple[float, float], side: int) -> NDArray[np.uint8]:
+    """One window as uint8 (3, side, side). It is cut out first, so that nothing outside of it shines in."""
+    left, right = window.left * scale[0], window.right * scale[0]
+    top, bottom = window.top * scale[1], window.bottom * scale[1]
+    x, y = math.floor(left), math.floor(top)
+    cut = picture.crop((x, y, min(picture.width, math.ceil(right)), min(picture.height, math.ceil(bottom))))
+    box = left - x, top - y, min(cut.width, right - x), min(cut.height, bottom - y)
+    resized = cut.resize((side, side), RESAMPLING[window.interpolation], box=box)
+    return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
+
+
+def _is_array(path: str | Path) -> bool:
+    return os.fspath(path).lower().endswith(".npy")
+
+
+@contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    """Turn whatever a file may raise into the reason why it can't be used."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise UnusableError("it is no ordinary file")
-        return _array(path) if os.fspath(path).lower().endswith(".npy") else _picture(path, least)
+        yield
     except UnusableError:
         raise
     except UnidentifiedImageError:
@@ -44,7 +98,7 @@ def open_picture(path: str | Path, least: int | None = None) -> Image.Image:
 
 def picture_size(path: str | Path) -> tuple[int, int]:
     """Width and height as the file's head says, before anything is decoded or turned upright."""
-    if os.fspath(path).lower().endswith(".npy"):
+    if _is_array(path):
         return open_picture(path).size
     with Image.open(path, formats=FORMATS) as file:
         return file.size
@@ -54,11 +108,13 @@ def _sentence(text: str) -> str:
     return shown(text.strip().rstrip("."))
 
 
-def _picture(path: str | Path, least: int | None) -> Image.Image:
+def _picture(path: str | Path, least: Callable[[int, int], int | None]) -> Image.Image:
     with Image.open(path, formats=FORMATS) as file:
         _require_modest(*file.size)
-        if least is not None:
-            file.draft("RGB", (least, least))
+        turned = file.getexif().get(ORIENTATION, 1) in SIDEWAYS
+        enough = least(*(reversed(file.size) if turned else file.size))
+        if enough is not None:
+            file.draft("RGB", (enough, enough))
         file.load()
         return _rgb(ImageOps.exif_transpose(file))
 

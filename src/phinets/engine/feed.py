@@ -13,8 +13,8 @@ from torch import Tensor
 from phinets.config.errors import CommonError
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
-from phinets.data import Bad, Images
-from phinets.views import Share, Views, make_views, random_stream
+from phinets.data import Bad, Files, Images
+from phinets.views import Frames, Share, Views, make_views, random_stream
 
 T = TypeVar("T")
 
@@ -69,17 +69,21 @@ class Feed:
         n = self.batch // (self.parts * self.ranks)
         first = (number * self.ranks + self.rank) * n
         place = step % self.steps_per_epoch * self.batch + first
-        taken = self.images.take(order[place : place + n])
-        views = make_views(
-            taken.images.to(self.device, non_blocking=True),
-            self.plan,
-            random_stream(self.seed, "views", step),
-            anchor=self.anchor,
-            size=self.size,
-            share=Share(first, self.batch),
-        )
+        stream = random_stream(self.seed, "views", step)
+        views, bad = self._seen(order[place : place + n], stream, Share(first, self.batch))
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), taken.bad)
+        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), bad)
+
+    def _seen(self, rows: Tensor, stream: torch.Generator, share: Share) -> Part:
+        """The views of these images; pictures in files, which differ in size, are cut while they are decoded."""
+        if isinstance(self.images, Files):
+            frames = Frames(self.plan, stream, anchor=self.anchor, size=self.size, share=share)
+            taken = self.images.through(rows, frames.windows, self.size)
+            return Part(frames.views(taken.images.to(self.device, non_blocking=True)), taken.bad)
+        taken = self.images.take(rows)
+        images = taken.images.to(self.device, non_blocking=True)
+        views = make_views(images, self.plan, stream, anchor=self.anchor, size=self.size, share=share)
+        return Part(views, taken.bad)
 
     def stream(self, first: int, last: int) -> Iterator[Part]:
         """The parts of every step from `first` up to, not with, `last`, in turn, one ahead."""

@@ -48,17 +48,60 @@ class Drawn:
         return Drawn(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
 
 
+@dataclass(frozen=True, slots=True)
+class Crops:
+    """What RandomResizedCrop draws before it has seen an image."""
+
+    area: Tensor
+    """(n, tries) shares of the image's area."""
+    ratio: Tensor
+    """(n, tries) width ÷ height."""
+    position: Tensor
+    """(n, 2) where the box lies in the room that it has, from 0 to 1."""
+    bounds: Range
+    """Of the ratio, for images that no try fits."""
+
+    def take(self, rows: slice) -> "Crops":
+        """Those of these images only."""
+        return Crops(self.area[rows], self.ratio[rows], self.position[rows], self.bounds)
+
+    def boxes(self, height: int, width: int) -> Tensor:
+        """(n, 4) top, left, height, width: the first of ten tries that fits, else the central box."""
+        area = height * width * self.area
+        tall, wide = (area / self.ratio).sqrt_().round_(), (area * self.ratio).sqrt_().round_()
+        found, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
+        side = torch.cat([tall.gather(1, first), wide.gather(1, first)], dim=1)
+        corner = (self.position * (torch.tensor([height, width]) - side + 1)).floor_()
+        box = torch.cat([corner, side], dim=1).long()
+        return torch.where(found, box, _central_box(height, width, self.bounds))
+
+
 def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Drawn:
     """Draw one view's parameters for n images of height × width.
 
     The order of the draws is fixed and none is skipped, so a changed chance leaves all the other numbers as they were.
     """
+    crops = _crops(augmentation, n, generator)
+    return _drawn(augmentation, crops.boxes(height, width), generator)
+
+
+def draw_unseen(augmentation: Augmentation, n: int, size: int, generator: torch.Generator) -> tuple[Crops, Drawn]:
+    """The same for n pictures whose sizes are not yet known: the crops to be, and the rest for what they will give.
+
+    That is a picture of size × size, of which nothing more is cut.
+    """
+    crops = _crops(augmentation, n, generator)
+    return crops, _drawn(augmentation, torch.tensor([0, 0, size, size]).expand(n, 4), generator)
+
+
+def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) -> Drawn:
+    n = len(box)
 
     def chance(p: float) -> Tensor:
         return torch.rand(n, generator=generator) < p
 
     return Drawn(
-        box=_boxes(augmentation, n, height, width, generator),
+        box=box,
         flip=chance(augmentation.flip),
         jitter=chance(augmentation.jitter_p),
         factors=_factors(augmentation.jitter, n, generator),
@@ -83,19 +126,12 @@ def _factors(strength: tuple[float, float, float, float], n: int, generator: tor
     return (low + (high - low) * torch.rand(4, n, generator=generator, dtype=torch.float64).T).float()
 
 
-def _boxes(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Tensor:
-    """RandomResizedCrop's boxes: the first of ten draws of (area, ratio) that fits, else the central box."""
+def _crops(augmentation: Augmentation, n: int, generator: torch.Generator) -> Crops:
     low, high = augmentation.crop_ratio
-    area = height * width * _uniform(augmentation.crop_scale, (n, TRIES), generator)
+    area = _uniform(augmentation.crop_scale, (n, TRIES), generator)
     ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp_()
     position = torch.rand(n, 2, generator=generator, dtype=torch.float64)
-
-    tall, wide = (area / ratio).sqrt_().round_(), (area * ratio).sqrt_().round_()
-    found, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
-    side = torch.cat([tall.gather(1, first), wide.gather(1, first)], dim=1)
-    corner = (position * (torch.tensor([height, width]) - side + 1)).floor_()
-    box = torch.cat([corner, side], dim=1).long()
-    return torch.where(found, box, _central_box(height, width, augmentation.crop_ratio))
+    return Crops(area, ratio, position, augmentation.crop_ratio)
 
 
 def _central_box(height: int, width: int, ratio: Range) -> Tensor:
