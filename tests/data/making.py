@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from phinets.config.run import DataOptions
+
 TEN = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
 
@@ -87,3 +89,8 @@ def save(path: Path, image: Image.Image | None = None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     (image or picture(seed=zlib.crc32(path.name.encode()))).save(path)
     return path
+
+
+def at(root: Path, **more: Any) -> DataOptions:
+    """Data under this root."""
+    return DataOptions(root=str(root), **more)

@@ -115,6 +115,7 @@ def test_a_run_skips_a_few_bad_images_names_each_once_and_counts_them(tmp_path: 
     assert len(lines) == len(listener.heard) == record.summary.bad_images > 1
     assert all(row["why"] and row["step"] >= 1 for row in lines)
     assert record.summary.knn is None
+    assert "no labels" in record.summary.protocol
 
 
 def test_a_run_with_too_many_bad_images_stops_with_their_paths(tmp_path: Path) -> None:

@@ -1,32 +1,18 @@
 """Where data lie, what is said when they do not, and what a download may do."""
 
 import shutil
-import socket
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from phinets.config.errors import UserError
-from phinets.config.run import DataOptions
 from phinets.data import DATA, load
 from phinets.data.home import Home, data_root
 from tests.data import making
+from tests.data.making import at
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("nobody asked for the network")
-
-    monkeypatch.setattr(socket, "socket", refuse)
-
-
-def at(root: Path, **more: Any) -> DataOptions:
-    return DataOptions(root=str(root), **more)
 
 
 ON_DISK = [name for name, source in DATA.items() if source.home is not None]

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import socket
 import subprocess
 import sys
 import warnings
@@ -21,20 +20,9 @@ from phinets.data.images import InMemory
 from phinets.data.pickles import read_pickle
 from phinets.data.split import Split
 from tests.data import making
+from tests.data.making import at
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("nobody asked for the network")
-
-    monkeypatch.setattr(socket, "socket", refuse)
-
-
-def at(root: Path, **more: Any) -> DataOptions:
-    return DataOptions(root=str(root), **more)
 
 
 def pixels(split: Split, part: str = "train") -> np.ndarray:

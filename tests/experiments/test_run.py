@@ -16,6 +16,7 @@ from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig, Sa
 from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.journal import read_journal
 from phinets.engine.loop import DivergedError
+from phinets.experiments.bench import settled
 from phinets.experiments.diagnosis import diagnosis
 from phinets.experiments.folder import read_config, run_folder
 from phinets.experiments.run import run
@@ -93,6 +94,16 @@ def test_the_config_file_repeats_the_run(finished: Path, tmp_path: Path) -> None
     assert read_journal(tmp_path / "again" / "metrics.jsonl") == read_journal(finished / "metrics.jsonl")
     ours, theirs = (load_file(folder / "backbone.safetensors") for folder in (finished, tmp_path / "again"))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_places_are_kept_in_full_so_that_a_run_goes_on_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = settled(replace(TINY, data="folder:photos", source=DataOptions(root="data")))
+    assert config.data == f"folder:{tmp_path / 'photos'}"
+    assert config.source.root == str(tmp_path / "data")
+    assert settled(config) == config
 
 
 def test_another_seed_is_another_run(finished: Path, tmp_path: Path) -> None:

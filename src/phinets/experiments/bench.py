@@ -47,7 +47,8 @@ def settled(config: RunConfig) -> RunConfig:
     """The same run with nothing left open that a later day or another folder would answer otherwise."""
     kind, colon, place = config.data.partition(":")
     data = f"{kind}:{Path(place).expanduser().absolute()}" if colon else config.data
-    return replace(config.resolved, data=data)
+    root = config.source.root and str(Path(config.source.root).expanduser().absolute())
+    return replace(config.resolved, data=data, source=replace(config.source, root=root))
 
 
 def set_up(config: RunConfig) -> Bench:

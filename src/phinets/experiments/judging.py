@@ -47,6 +47,8 @@ class Judge:
 
     def describe(self) -> str:
         """The protocol in words, to stand beside every number."""
+        if self.split.known.labels is None or self.split.test.labels is None:
+            return "the data have no labels, so there is neither kNN nor a linear probe"
         p = self.protocol
         bank = len(self.split.known.head(p.final_bank))
         return (
