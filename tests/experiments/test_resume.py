@@ -226,6 +226,15 @@ def photos(home: Path, labelled: bool) -> Path:
     return home / "photos"
 
 
+def test_too_many_bad_images_are_refused_before_the_first_step_where_the_judge_meets_them(tmp_path: Path) -> None:
+    source = DataOptions(image_size=16, max_bad_images=0)
+    judging = replace(CUT.judging, look_every=0)
+    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled=True)}", source=source, judging=judging)
+    with pytest.raises(UserError, match="--max-bad-images is 0"):
+        run(config, tmp_path / "run")
+    assert [row["kind"] for row in read_journal(tmp_path / "run" / "metrics.jsonl")] == ["bad-image", "baseline"]
+
+
 def test_data_that_have_changed_on_the_way_are_noticed(tmp_path: Path) -> None:
     root = photos(tmp_path, labelled=False)
     config = replace(CUT, data=f"folder:{root}", source=DataOptions(image_size=16))

@@ -168,12 +168,15 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     """The picture of samples and their views."""
     import torch
 
+    from phinets.engine.feed import Feed
     from phinets.reports.samples import samples
-    from phinets.views import make_views, random_stream
 
-    plan = PLANS[options.views]
-    taken = part.images.take(torch.arange(len(part)))
-    views = make_views(taken.images, plan, random_stream(0, "views", 0), anchor=None, size=options.image_size)
+    plan, rows, cpu = PLANS[options.views], torch.arange(len(part)), torch.device("cpu")
+    taken = part.images.take(rows)
+    feed = Feed(
+        images=part.images, plan=plan, anchor=None, batch=len(part), seed=0, size=options.image_size, device=cpu
+    )
+    views = feed.part(0, 0, rows).views  # what a learner would see of them
     mean, std = (torch.tensor(values)[:, None, None] for values in (plan.mean, plan.std))
     bytes_ = [((view * std + mean) * 255).round().clamp(0, 255).byte() for view in (views.first, views.second)]
     columns = dict(zip(("image", "first view", "second view"), (taken.images, *bytes_), strict=True))

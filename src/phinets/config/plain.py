@@ -35,11 +35,12 @@ def from_plain(cls: type[T], data: Any, where: str = "") -> T:
     if not isinstance(data, Mapping):
         raise UserError(f"{place} of the config there should be keys and values, not {data!r}.")
     hints = get_type_hints(cls)
-    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]  # T is a dataclass, which the stubs can't say
+    every = fields(cls)  # type: ignore[arg-type]  # T is a dataclass, which the stubs can't say
+    known = [f.name for f in every]
     for key in data:
         if key not in known:
             raise UserError(unknown(f"key {place} of the config", str(key), known))
-    needed = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]  # type: ignore[arg-type]
+    needed = (f.name for f in every if f.default is MISSING and f.default_factory is MISSING)
     missing = [name for name in needed if name not in data]
     if missing:
         raise UserError(f"{place} of the config these keys are missing: {_known(tuple(missing))}.")

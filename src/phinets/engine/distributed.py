@@ -17,7 +17,7 @@ from phinets.config.errors import UserError
 from phinets.config.launch import launched
 from phinets.engine.device import pick_device
 from phinets.methods import Learner
-from phinets.views import Views
+from phinets.views import Views, random_stream
 
 PATIENCE = timedelta(hours=6)
 """How long processes wait for the first one, which judges alone. One that dies is noticed at once all the same."""
@@ -85,7 +85,7 @@ def has_idle_parameters(learner: Learner, device: torch.device, image_size: int)
     """Whether some parameter takes no part in the loss, such as g where Sim-2 weighs nothing; found by trying."""
     twin = deepcopy(learner)
     dtype = next(learner.parameters()).dtype
-    images = torch.rand(4, 3, image_size, image_size, device=device, dtype=dtype)
+    images = torch.rand(4, 3, image_size, image_size, generator=random_stream(0, "trial")).to(device, dtype)
     twin.loss(Views(images, images.flip(0), images)).total.backward()
     return any(p.requires_grad and p.grad is None for p in twin.parameters())
 

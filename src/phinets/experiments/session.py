@@ -55,6 +55,7 @@ class Session:
             if state is None:
                 baseline = team.once(self._baseline)
                 journal.write([*loop.bad_rows(0), baseline])
+                team.once(self.bench.rejects.require_few)
             else:
                 self.bench.trainee.restore(state)
             with self.signals.deferred():
