@@ -1,7 +1,7 @@
 """`phinets data`: what there is, what is in it, and making it ready."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from phinets.cli.actions import Action, action_of
 from phinets.cli.outcome import Outcome
+from phinets.cli.output import require_free, save_figure
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
@@ -21,17 +23,6 @@ if TYPE_CHECKING:
     from phinets.data import ImageSet
     from phinets.data.survey import Survey
 
-HELP = """\
-phinets data ACTION [options]
-
-  list      what there is, and whether it is here
-  check     look at every image: counts, sizes, damage, classes, mean and std; a picture of samples and their views
-  prepare   convert a large data set once, so that training can stream it
-
-Every action has --help with an example, and --json, which prints one JSON document.
-
-Example: phinets data check shapes --limit 2000 --out samples.png
-"""
 SHOWN = 8
 """Samples in the picture."""
 LISTED = 20
@@ -106,10 +97,7 @@ class Prepare:
 
 def command(words: list[str]) -> Outcome:
     """One of the actions."""
-    if not words or words[0] in ("-h", "--help"):
-        print(HELP)
-        raise SystemExit(0)
-    return look_up("action of `phinets data`", words[0], ACTIONS)(words[1:])
+    return action_of("data", ACTIONS, "phinets data check shapes --limit 2000 --out samples.png", words)
 
 
 def _list(words: list[str]) -> Outcome:
@@ -130,8 +118,7 @@ def _list(words: list[str]) -> Outcome:
 
 def _check(words: list[str]) -> Outcome:
     options = parse_words(Check, "data check", words)
-    if options.out is not None and options.out.exists() and not options.overwrite:
-        raise UserError(f"'{options.out}' is already there. Choose another --out, or say --overwrite to replace it.")
+    require_free(options.out, options.overwrite)
     from phinets.data import load
     from phinets.data.pictures import shown
     from phinets.data.survey import survey
@@ -183,13 +170,8 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     labels = [-1] * len(part) if part.labels is None else part.labels[taken.rows].tolist()
     captions = ["" if label < 0 else classes[label] for label in labels]
     figure = samples({name: batch.permute(0, 2, 3, 1).numpy() for name, batch in columns.items()}, captions, title)
-    try:
-        assert options.out is not None
-        figure.savefig(options.out, dpi=110)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"'{options.out}' can't be written: {error}. Choose another --out, e.g. samples.png."
-        ) from error
+    assert options.out is not None
+    save_figure(options.out, figure)
 
 
 def _show(console: Console, found: Mapping[str, "Survey"], picture: str | None) -> None:
@@ -246,4 +228,8 @@ def _prepare(words: list[str]) -> Outcome:
     )
 
 
-ACTIONS: Mapping[str, Callable[[list[str]], Outcome]] = {"list": _list, "check": _check, "prepare": _prepare}
+ACTIONS: Mapping[str, Action] = {
+    "list": Action("what there is, and whether it is here", _list),
+    "check": Action("look at every image: counts, sizes, damage, classes, mean and std; a picture of samples", _check),
+    "prepare": Action("convert a large data set once, so that training can stream it", _prepare),
+}

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import tyro
 
 from phinets.cli.outcome import Outcome
+from phinets.cli.output import require_free, save_figure, save_image
 from phinets.cli.parsing import parse_words
-from phinets.config.errors import UserError
 
 Picture = Literal["architecture", "shapes"]
 
@@ -37,19 +37,15 @@ def command(words: list[str]) -> Outcome:
     """Draw into a file."""
     options = parse_words(Draw, "draw", words)
     path = options.out or Path(f"{options.picture}.png")
-    if path.exists() and not options.overwrite:
-        raise UserError(f"'{path}' is already there. Choose another --out, or say --overwrite to replace it.")
-    try:
-        PICTURES[options.picture](path, options.seed)
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' can't be written: {error}. Choose another --out, e.g. picture.png.") from error
+    require_free(path, options.overwrite)
+    PICTURES[options.picture](path, options.seed)
     return Outcome({"picture": str(path)}, lambda console: console.print(str(path), highlight=False))
 
 
 def _architecture(path: Path, seed: int) -> None:
     from phinets.reports.architecture import architecture
 
-    architecture().savefig(path, dpi=110)
+    save_figure(path, architecture())
 
 
 def _shapes(path: Path, seed: int) -> None:
@@ -58,7 +54,7 @@ def _shapes(path: Path, seed: int) -> None:
     from phinets.data.shapes import contact_sheet
 
     sheet = Image.fromarray(contact_sheet(seed=seed))
-    sheet.resize((2 * sheet.width, 2 * sheet.height), Image.Resampling.NEAREST).save(path)
+    save_image(path, sheet.resize((2 * sheet.width, 2 * sheet.height), Image.Resampling.NEAREST))
 
 
 PICTURES: Mapping[Picture, Callable[[Path, int], None]] = {"architecture": _architecture, "shapes": _shapes}

@@ -1,0 +1,49 @@
+"""Files that a command writes for a person: never over another one unasked, never half."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from phinets.config.errors import UserError
+from phinets.engine.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+
+def require_free(path: Path | None, overwrite: bool) -> None:
+    """Refuse a place that is taken, unless it may be overwritten; called before the work, not after it."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        why = "it is a folder" if path.is_dir() else f"there is no folder '{path.parent}'"
+        raise UserError(f"'{path}' can't be written: {why}. Choose another --out, e.g. '{path.stem or 'out'}.png'.")
+    if path.exists() and not overwrite:
+        raise UserError(f"'{path}' is already there. Choose another --out, or say --overwrite to replace it.")
+
+
+def save_figure(path: Path, figure: "Figure", dpi: int = 110) -> None:
+    """A figure in the format that the file's ending names: .png, .svg, .pdf."""
+    ending = _ending(path, sorted(figure.canvas.get_supported_filetypes()))
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=dpi, format=ending)
+    write_whole(path, drawn.getvalue())
+
+
+def save_image(path: Path, image: "Image") -> None:
+    """A picture made of pixels."""
+    drawn = BytesIO()
+    image.save(drawn, format=_ending(path, ["gif", "png", "webp"]))
+    write_whole(path, drawn.getvalue())
+
+
+def _ending(path: Path, known: list[str]) -> str:
+    """The format that a file's name asks for."""
+    ending = path.suffix.removeprefix(".").lower()
+    if ending not in known:
+        raise UserError(
+            f"'{path}' can't be written: its ending must be one of {', '.join(known)}. "
+            f"Choose another --out, e.g. '{path.with_suffix('.png')}'."
+        )
+    return ending
