@@ -16,6 +16,7 @@ FLOORS = {
     "backbones": 1,
     "views": 1,
     "data": 1,
+    "dynamics": 1,
     "methods": 2,
     "evaluation": 2,
     "engine": 3,
@@ -23,7 +24,7 @@ FLOORS = {
     "experiments": 5,
     "cli": 6,
 }
-WITHOUT_TORCH = ("config", "reports", "data/shapes")
+WITHOUT_TORCH = ("config", "reports", "data/shapes", "dynamics")
 THE_DOOR = ("__init__", "__main__")
 
 

@@ -1,0 +1,13 @@
+"""`phinets dynamics`: the laboratory of learning dynamics, one module an action."""
+
+from collections.abc import Mapping
+
+from phinets.cli.actions import Action, action_of
+from phinets.cli.outcome import Outcome
+
+ACTIONS: Mapping[str, Action] = {}
+
+
+def command(words: list[str]) -> Outcome:
+    """One of the actions."""
+    return action_of("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)

@@ -1,0 +1,176 @@
+"""The eigenvalue dynamics of linear SimSiam, PhiNet and X-PhiNet, as values: who moves, and how fast.
+
+A state is an array (k, …): its first axis holds the k variables, the others any number of points. s stands for 1 + σ².
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phinets.config.errors import UserError, require_finite
+
+Version = Literal["published", "corrected"]
+"""`published`: γ̇ as the paper prints it. `corrected`: γ̇ as it follows from the paper's loss; its first term keeps γ."""
+Floats = NDArray[np.float64]
+
+
+class System(Protocol):
+    """A flow of k variables with strength of augmentation σ² and weight decay ρ."""
+
+    variables: ClassVar[tuple[str, ...]]
+
+    @property
+    def sigma2(self) -> float: ...
+
+    @property
+    def rho(self) -> float: ...
+
+    def flow(self, state: Floats) -> Floats:
+        """Time derivative of each variable: (k, …) → (k, …)."""
+
+    def jacobian(self, state: Floats) -> Floats:
+        """Derivative of the flow by the state: (k, …) → (k, k, …), the row says whose rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What every system has."""
+
+    sigma2: float = 1.5
+    """σ² ≥ 0: how far the two views lie from the image."""
+    rho: float = 0.03
+    """ρ > 0: weight decay."""
+
+    def __post_init__(self) -> None:
+        require_finite(self)
+        if self.sigma2 < 0:
+            raise UserError(f"sigma2 is {self.sigma2}, but a variance can't be negative: give 0 or more.")
+        if self.rho <= 0:
+            raise UserError(f"rho is {self.rho}, but the flow needs weight decay: give a number above 0, e.g. 0.03.")
+
+    @property
+    def s(self) -> float:
+        """1 + σ², the variance of a view."""
+        return 1 + self.sigma2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSiam(_Setting):
+    """ψ̇ = {τ − sψ}ψ² − ρψ (the paper's SimSiam-dynamics at τ = 1; Tian et al. 2021, eq. 16).
+
+    τ is the size of the target's weights beside the encoder's own: 1 without a moving average, below 1 while a slow
+    target lags behind a growing encoder.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("psi",)
+    tau: float = 1.0
+    """τ > 0."""
+
+    def __post_init__(self) -> None:
+        _Setting.__post_init__(self)
+        if self.tau <= 0:
+            raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
+
+    def flow(self, state: Floats) -> Floats:
+        (psi,) = state
+        return np.stack([(self.tau - self.s * psi) * psi**2 - self.rho * psi])
+
+    def jacobian(self, state: Floats) -> Floats:
+        (psi,) = state
+        return np.stack([np.stack([2 * self.tau * psi - 3 * self.s * psi**2 - self.rho])])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Versioned(_Setting):
+    """What has a γ, and so two versions."""
+
+    version: Version = "corrected"
+    """Which γ̇."""
+
+    def pull(self, psi: Floats, gamma: Floats) -> Floats:
+        """What takes γ up: 1 − sψ as published, 1 − sγψ as corrected."""
+        return 1 - self.s * psi * (gamma if self.version == "corrected" else 1)
+
+    def pull_slopes(self, psi: Floats, gamma: Floats) -> tuple[Floats, Floats]:
+        """Its derivatives by ψ and by γ."""
+        if self.version == "corrected":
+            return -self.s * gamma, -self.s * psi
+        return np.full_like(psi, -self.s), np.zeros_like(psi)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhiNet(_Versioned):
+    """The paper's PhiNet-dynamics, on the parabola φ = ψ².
+
+    ψ̇ = {(1+γ) − s(1+γ²)ψ}ψ² − ρψ,  γ̇ = {1 − sψ}ψ³ − ργ (published) or {1 − sγψ}ψ³ − ργ (corrected).
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("psi", "gamma")
+
+    def flow(self, state: Floats) -> Floats:
+        psi, gamma = state
+        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        return np.stack([push * psi**2 - self.rho * psi, self.pull(psi, gamma) * psi**3 - self.rho * gamma])
+
+    def jacobian(self, state: Floats) -> Floats:
+        psi, gamma = state
+        by_psi, by_gamma = self.pull_slopes(psi, gamma)
+        return np.stack(
+            [
+                np.stack(
+                    [
+                        2 * (1 + gamma) * psi - 3 * self.s * (1 + gamma**2) * psi**2 - self.rho,
+                        (1 - 2 * self.s * gamma * psi) * psi**2,
+                    ]
+                ),
+                np.stack(
+                    [by_psi * psi**3 + 3 * self.pull(psi, gamma) * psi**2, by_gamma * psi**3 - self.rho],
+                ),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhiNetPhi(_Versioned):
+    """The paper's (Φ, W_h, W_g)-dynamics of one eigenvalue each, before φ is eliminated.
+
+    With push = (1+γ) − s(1+γ²)ψ: φ̇ = 2ψφ·push − 2ρφ,  ψ̇ = φ·push − ρψ,  γ̇ = ψφ·pull − ργ. Hence
+    d/dt (ψ² − φ) = −2ρ(ψ² − φ): the parabola φ = ψ² is invariant and attracts.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("phi", "psi", "gamma")
+
+    def flow(self, state: Floats) -> Floats:
+        phi, psi, gamma = state
+        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        return np.stack(
+            [
+                2 * psi * phi * push - 2 * self.rho * phi,
+                phi * push - self.rho * psi,
+                psi * phi * self.pull(psi, gamma) - self.rho * gamma,
+            ]
+        )
+
+    def jacobian(self, state: Floats) -> Floats:
+        phi, psi, gamma = state
+        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push_psi, push_gamma = -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
+        pull = self.pull(psi, gamma)
+        pull_psi, pull_gamma = self.pull_slopes(psi, gamma)
+        rows: list[list[Any]] = [
+            [2 * psi * push - 2 * self.rho, 2 * phi * (push + psi * push_psi), 2 * psi * phi * push_gamma],
+            [push, phi * push_psi - self.rho, phi * push_gamma],
+            [psi * pull, phi * (pull + psi * pull_psi), psi * phi * pull_gamma - self.rho],
+        ]
+        return np.stack([np.stack(row) for row in rows])
+
+
+SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi]] = {
+    "simsiam": SimSiam,
+    "phinet": PhiNet,
+    "phinet-phi": PhiNetPhi,
+}
+"""The flows of a few numbers, by name; the matrix flow is `phinets.dynamics.matrix`."""
