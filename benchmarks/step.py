@@ -208,7 +208,7 @@ class ReadyMade:
         self.views, self.batch, self.steps_per_epoch = views, batch, steps_per_epoch
 
     def stream(self, first: int, last: int) -> Iterator[Part]:
-        return (Part(self.views, ()) for _ in range(first, last))
+        return (Part(self.views, torch.arange(self.batch), ()) for _ in range(first, last))
 
 
 def loop_cost(options: Options, device: torch.device, steps: int = 20) -> dict[str, float]:

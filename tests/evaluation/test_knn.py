@@ -1,11 +1,16 @@
 """The vote of the nearest, against brute force."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from phinets.evaluation.knn import knn_accuracy, knn_votes
+from phinets.config.errors import UserError
+from phinets.evaluation.knn import knn_accuracy, knn_votes, nearest
 
 
 def brute_force(query: torch.Tensor, bank: torch.Tensor, labels: torch.Tensor, k: int, temperature: float) -> int:
@@ -23,7 +28,7 @@ def test_the_vote_agrees_with_brute_force(k: int, temperature: float) -> None:
     generator = torch.Generator().manual_seed(3)
     bank, queries = torch.randn(60, 5, generator=generator), torch.randn(25, 5, generator=generator)
     labels = torch.randint(4, (60,), generator=generator)
-    votes = knn_votes(queries, bank, labels, classes=4, k=k, temperature=temperature)
+    votes = knn_votes(queries, bank, labels, k=k, temperature=temperature)
     assert votes.argmax(1).tolist() == [brute_force(q, bank, labels, k, temperature) for q in queries]
 
 
@@ -45,11 +50,79 @@ def test_every_query_counts_whatever_the_chunk() -> None:
     generator = torch.Generator().manual_seed(2)
     bank, labels = torch.randn(20, 4, generator=generator), torch.arange(20) % 2
     queries = torch.randn(1500, 4, generator=generator)
-    votes = knn_votes(queries, bank, labels, classes=2, k=3)
+    votes = knn_votes(queries, bank, labels, k=3)
     assert votes.shape == (1500, 2)
-    assert torch.allclose(votes[1400:], knn_votes(queries[1400:], bank, labels, classes=2, k=3))
+    assert torch.allclose(votes[1400:], knn_votes(queries[1400:], bank, labels, k=3))
 
 
-def test_k_beyond_the_bank_asks_the_whole_bank() -> None:
-    bank, labels = torch.eye(4), torch.tensor([0, 1, 1, 1])
-    assert torch.equal(knn_votes(bank, bank, labels, classes=2, k=100), knn_votes(bank, bank, labels, classes=2, k=4))
+def test_k_beyond_the_bank_is_refused() -> None:
+    with pytest.raises(UserError, match="k is 5, but the bank holds 4 images"):
+        knn_votes(torch.eye(4), torch.eye(4), torch.arange(4) % 2, k=5)
+
+
+@pytest.mark.parametrize("where", ["bank", "queries"])
+def test_features_that_are_no_numbers_are_refused_by_row(where: str) -> None:
+    features = {"bank": torch.randn(9, 3), "queries": torch.randn(7, 3)}
+    features[where][4, 1] = torch.nan
+    with pytest.raises(UserError, match=rf"features of the {where} .* \(row 4"):
+        knn_votes(features["queries"], features["bank"], torch.arange(9) % 2, k=1)
+
+
+class Spied:
+    """A bank that remembers how much of it was asked for at once."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows, self.shape, self.most = rows, rows.shape, 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        self.most = max(self.most, len(self.rows[part]))
+        return self.rows[part]
+
+
+def test_a_bank_read_in_parts_gives_the_neighbours_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(4)
+    bank, queries = torch.randn(700, 6, generator=generator), torch.randn(90, 6, generator=generator)
+    whole = nearest(queries, bank, 40)
+    monkeypatch.setattr("phinets.evaluation.knn.KNOWN_AT_ONCE", 6 * 33)  # fewer than k rows at a time
+    monkeypatch.setattr("phinets.evaluation.knn.ASKED_AT_ONCE", 7)
+    monkeypatch.setattr("phinets.evaluation.knn.ASKED_PER_PASS", 20)
+    spied = Spied(bank.numpy())
+    in_parts = nearest(queries, spied, 40)  # type: ignore[arg-type]
+    assert spied.most == 33
+    assert torch.equal(in_parts.rows, whole.rows)
+    assert torch.allclose(in_parts.cosines, whole.cosines, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_features_on_the_disk_are_never_all_in_memory(tmp_path: Path) -> None:
+    """A million of 512: two gigabytes as floats. The file is sparse, all zeros but two rows, and takes no room."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("reads the memory of a process from /proc")
+    code = f"""
+import numpy as np, threading, torch
+from phinets.evaluation.knn import knn_votes
+bank = np.lib.format.open_memmap({str(tmp_path / "bank.npy")!r}, "w+", dtype=np.float16, shape=(1_000_000, 512))
+bank[234_567, :9], bank[999_999, 9:] = 1, 1
+queries = torch.zeros(20, 512)
+queries[:10, :9], queries[10:, 9:] = 1, 1
+def own():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+before, peak, done = own(), 0, threading.Event()
+def watch():
+    global peak
+    while not done.wait(0.02):
+        peak = max(peak, own())
+threading.Thread(target=watch).start()
+votes = knn_votes(queries, bank, torch.arange(1_000_000) % 10, k=1)
+done.set()
+print(*votes.argmax(1).tolist())
+print((peak - before) / 1e6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    classes, gigabytes = done.stdout.splitlines()
+    assert classes.split() == ["7"] * 10 + ["9"] * 10
+    assert 0.1 < float(gigabytes) < 1

@@ -14,7 +14,7 @@ from torch import nn
 from phinets.backbones.resnet import resnet18_cifar, resnet_tiny
 from phinets.config.errors import UserError, look_up
 
-__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width"]
+__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width", "require_features"]
 
 
 def _torchvision_resnet(name: str) -> nn.Module:
@@ -80,13 +80,18 @@ def feature_width(module: nn.Module, image_size: int | None = None) -> int:
         ) from error
     finally:
         module.train(was_training)
-    if not isinstance(features, torch.Tensor) or features.ndim != 2:
-        shape = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
-        raise UserError(
-            f"an encoder must give one feature vector per image, (n, d), but this one gave {shape}. "
-            "Add a global pooling and a flatten at its end."
-        )
-    return int(features.shape[1])
+    return int(require_features(features).shape[1])
+
+
+def require_features(given: object, images: int | None = None) -> torch.Tensor:
+    """What an encoder gave, if it is one feature vector per image."""
+    if isinstance(given, torch.Tensor) and given.ndim == 2 and images in (None, len(given)):
+        return given
+    shape = tuple(given.shape) if isinstance(given, torch.Tensor) else type(given).__name__
+    raise UserError(
+        f"an encoder must give one feature vector per image, ({images or 'n'}, d), but this one gave {shape}. "
+        "Add a global pooling and a flatten at its end."
+    )
 
 
 def _timm(name: str) -> nn.Module:

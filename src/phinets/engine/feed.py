@@ -23,6 +23,8 @@ class Part(NamedTuple):
     """What a process computes at once: a batch, or a share of one."""
 
     views: Views
+    rows: Tensor
+    """Which images they are of."""
     bad: tuple[Bad, ...]
     """Images that were asked for and can't be used."""
 
@@ -70,20 +72,20 @@ class Feed:
         first = (number * self.ranks + self.rank) * n
         place = step % self.steps_per_epoch * self.batch + first
         stream = random_stream(self.seed, "views", step)
-        views, bad = self._seen(order[place : place + n], stream, Share(first, self.batch))
+        views, rows, bad = self._seen(order[place : place + n], stream, Share(first, self.batch))
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), bad)
+        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), rows, bad)
 
     def _seen(self, rows: Tensor, stream: torch.Generator, share: Share) -> Part:
         """The views of these images; pictures in files, which differ in size, are cut while they are decoded."""
         if isinstance(self.images, Files):
             frames = Frames(self.plan, stream, anchor=self.anchor, size=self.size, share=share)
             taken = self.images.through(rows, frames.windows, self.size)
-            return Part(frames.views(taken.images.to(self.device, non_blocking=True)), taken.bad)
+            return Part(frames.views(taken.images.to(self.device, non_blocking=True)), taken.rows, taken.bad)
         taken = self.images.take(rows)
         images = taken.images.to(self.device, non_blocking=True)
         views = make_views(images, self.plan, stream, anchor=self.anchor, size=self.size, share=share)
-        return Part(views, taken.bad)
+        return Part(views, taken.rows, taken.bad)
 
     def stream(self, first: int, last: int) -> Iterator[Part]:
         """The parts of every step from `first` up to, not with, `last`, in turn, one ahead."""

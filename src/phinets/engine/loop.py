@@ -115,9 +115,9 @@ class Loop:
         self._afterwards(step + 1, losses)
 
     def _views(self, step: int, parts: Iterator[Part]) -> Iterator[Views]:
-        for views, bad in parts:
-            self._bad += ((step, one) for one in bad)
-            yield views
+        for part in parts:
+            self._bad += ((step, one) for one in part.bad)
+            yield part.views
 
     def _afterwards(self, done: int, losses: Losses) -> None:
         """Whatever is due after a step, in this order: journal, look, checkpoint."""

@@ -1,0 +1,64 @@
+"""The linear probe `paper`: SGD on features of augmented views, for one learning rate or for many at once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from phinets.config.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """One linear classifier for each learning rate."""
+
+    rates: tuple[float, ...]
+    weight: Tensor
+    """(rates, d, classes)."""
+    bias: Tensor
+    """(rates, 1, classes)."""
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Scores of the classes by each head: (n, d) → (rates, n, classes)."""
+        return features @ self.weight + self.bias
+
+    def accuracies(self, features: Tensor, truth: Tensor) -> dict[float, float]:
+        """Percent that each head gets right, by its learning rate."""
+        guessed = self(features.to(self.weight)).argmax(2).cpu()
+        right = 100.0 * (guessed == truth).double().mean(1)
+        return dict(zip(self.rates, right.tolist(), strict=True))
+
+
+def sgd_heads(
+    batches: Iterable[tuple[Tensor, Tensor]],
+    first: Heads,
+    decline: Callable[[int], float],
+    momentum: float = 0.9,
+) -> Heads:
+    """The heads after one step of SGD on the mean cross-entropy of each batch of (features, labels).
+
+    The features are computed once and serve every head: step t of a head with rate r moves by r·decline(t). Each head
+    is what it would be if it were trained alone.
+    """
+    weight, bias = first.weight.clone(), first.bias.clone()
+    rates = torch.tensor(first.rates, dtype=weight.dtype, device=weight.device)[:, None, None]
+    speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)
+    for t, (x, y) in enumerate(batches):
+        error = torch.softmax(x @ weight + bias, dim=2)
+        error[:, torch.arange(len(y)), y] -= 1
+        error /= len(y)
+        speed_w.mul_(momentum).add_(x.T @ error)
+        speed_b.mul_(momentum).add_(error.sum(1, keepdim=True))
+        weight -= rates * decline(t) * speed_w
+        bias -= rates * decline(t) * speed_b
+    return Heads(first.rates, weight, bias)
+
+
+def fresh_heads(rates: Sequence[float], width: int, classes: int, generator: torch.Generator) -> Heads:
+    """Heads before their first step, all alike: weights from a normal of deviation 0.01, biases 0 (He et al. 2020)."""
+    for rate in rates:
+        if not 0 < rate < float("inf"):
+            raise UserError(f"a learning rate of {rate} can't be used: it must be above 0. The paper's probe has 30.")
+    weight = 0.01 * torch.randn(width, classes, generator=generator)
+    return Heads(tuple(rates), weight.repeat(len(rates), 1, 1), torch.zeros(len(rates), 1, classes))

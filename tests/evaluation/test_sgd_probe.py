@@ -1,0 +1,70 @@
+"""The paper's probe: the same as torch's own SGD, for many learning rates in one pass."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from phinets.config.errors import UserError
+from phinets.engine.schedules import half_cosine
+from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads
+
+RATES = (0.03, 1.0, 30.0)
+STEPS = 25
+
+
+def batches(n: int = 16, d: int = 6, classes: int = 4) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(STEPS, n, d, generator=generator, dtype=torch.float64)
+    return list(zip(x, torch.randint(classes, (STEPS, n), generator=generator), strict=True))
+
+
+def decline(step: int) -> float:
+    return half_cosine(step / STEPS)
+
+
+def by_torch(rate: float) -> nn.Linear:
+    """One head trained alone, by torch's SGD and schedule."""
+    heads = fresh_heads((rate,), 6, 4, torch.Generator().manual_seed(1))
+    layer = nn.Linear(6, 4).double()
+    with torch.no_grad():
+        layer.weight.copy_(heads.weight[0].T)
+        layer.bias.copy_(heads.bias[0, 0])
+    optimiser = torch.optim.SGD(layer.parameters(), lr=rate, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, decline)
+    for x, y in batches():
+        optimiser.zero_grad()
+        F.cross_entropy(layer(x), y).backward()
+        optimiser.step()
+        schedule.step()
+    return layer
+
+
+def test_every_head_of_a_sweep_is_what_torch_s_sgd_makes_of_it_alone() -> None:
+    first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
+    first = type(first)(first.rates, first.weight.double(), first.bias.double())
+    swept = sgd_heads(batches(), first, decline)
+    for i, rate in enumerate(RATES):
+        alone = by_torch(rate)
+        torch.testing.assert_close(swept.weight[i].T, alone.weight.detach(), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(swept.bias[i, 0], alone.bias.detach(), rtol=1e-9, atol=1e-9)
+
+
+def test_the_sweep_leaves_the_first_heads_alone() -> None:
+    first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
+    before = first.weight.clone()
+    sgd_heads([(x.float(), y) for x, y in batches()], first, decline)
+    assert torch.equal(first.weight, before)
+
+
+def test_every_rate_has_its_own_accuracy() -> None:
+    heads = fresh_heads((0.1, 1.0), 2, 2, torch.Generator())
+    heads.weight[0], heads.weight[1] = torch.eye(2), -torch.eye(2)
+    features, truth = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 1, 0, 1])
+    assert heads.accuracies(features, truth) == {0.1: 75.0, 1.0: 25.0}
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_rate_that_can_t_be_is_refused(rate: float) -> None:
+    with pytest.raises(UserError, match="can't be used"):
+        fresh_heads((1.0, rate), 2, 2, torch.Generator())
