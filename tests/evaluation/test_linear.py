@@ -26,8 +26,9 @@ def blobs(n: int, d: int, classes: int, seed: int = 0) -> tuple[torch.Tensor, to
 
 
 @pytest.mark.parametrize("l2", [1e-1, 1e-3, 1e-6])
-def test_the_probe_stands_where_the_gradient_is_zero(l2: float) -> None:
-    x, y = blobs(300, 7, 4)
+@pytest.mark.parametrize(("n", "d"), [(300, 7), (40, 90)], ids=["more examples", "more features"])
+def test_the_probe_stands_where_the_gradient_is_zero(n: int, d: int, l2: float) -> None:
+    x, y = blobs(n, d, 4)
     probe = fit_probe(x, y, strengths=(l2,), slope=1e-9)
     weight, bias = probe.weight.clone().requires_grad_(), probe.bias.clone().requires_grad_()
     scores = (x - probe.mean) / probe.scale @ weight + bias

@@ -69,10 +69,10 @@ def feature_width(module: nn.Module, image_size: int | None = None) -> int:
     if image_size is None and isinstance(said, int):
         return said
     side = image_size or 32
-    was_training = module.training
+    was_training, weight = module.training, next(module.parameters(), torch.zeros(0))
     try:
         with torch.no_grad():
-            features = module.eval()(torch.zeros(2, 3, side, side))
+            features = module.eval()(torch.zeros(2, 3, side, side).to(weight))
     except Exception as error:
         raise UserError(
             f"the encoder failed on a batch of {side} × {side} images: {error}. It must take (n, 3, s, s); say the "

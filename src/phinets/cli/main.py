@@ -15,6 +15,7 @@ from phinets.config.launch import launched
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
+    "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
     "draw": "redraw a picture of the documentation",

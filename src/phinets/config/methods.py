@@ -109,6 +109,11 @@ def method(name: str) -> Method:
     return look_up("method", name, METHODS)
 
 
+def has_slow(value: Method) -> bool:
+    """Whether a learner has a slow encoder beside the fast one."""
+    return isinstance(value, Contrast) or (isinstance(value, Wiring) and value.needs_slow)
+
+
 def default_projector(value: Method) -> tuple[int, ...]:
     """The projector's widths where nobody chose: the paper's, or MoCo v2's 128-d head."""
     return (512, 128) if isinstance(value, Contrast) else (2048, 2048)

@@ -29,6 +29,9 @@ class Summary:
     """Percent right by kNN on the trained encoder's features."""
     linear: float | None
     """Percent right by the linear probe."""
+    knn_slow: float | None = None
+    """The same of the slow encoder, where it was judged beside the fast one."""
+    linear_slow: float | None = None
     knn_untrained: float | None
     linear_untrained: float | None
     knn_pixels: float | None

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from phinets.config.errors import UserError, look_up, require_finite
-from phinets.config.methods import LearnerOptions, default_projector, method, require_work
+from phinets.config.methods import LearnerOptions, default_projector, has_slow, method, require_work
 from phinets.config.views import PLANS, ViewPlan
+
+Measure = Literal["alignment", "spectrum", "stable-rank", "slow-gap"]
 
 
 def _at_least(least: float, **values: float) -> None:
@@ -89,6 +91,11 @@ class Judging:
     """Neighbours that vote."""
     knn_temperature: float = 0.1
     """Votes weigh exp(cosine / temperature)."""
+    judged_encoder: Literal["fast", "slow", "both"] = "fast"
+    """Whose features are judged: the encoder's that learns by gradients, the slow one's that follows it, or both."""
+    measures: tuple[Measure, ...] = ()
+    """What a look writes into the journal beside kNN and the collapse meter: alignment (with uniformity), spectrum (of
+    codes and features), stable-rank (of each layer of h and g), slow-gap (between fast and slow weights)."""
 
     def __post_init__(self) -> None:
         require_finite(self)
@@ -180,6 +187,12 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_work(method(self.method), self.learner)
+        asks_slow = self.judging.judged_encoder != "fast" or "slow-gap" in self.judging.measures
+        if asks_slow and not has_slow(method(self.method)):
+            raise UserError(
+                f"'{self.method}' has no slow encoder to judge or to measure. Use --judged-encoder fast without the "
+                "measure slow-gap, or a method that has one: x-phinet, byol, moco-v2, rm-simsiam."
+            )
         plan = self.plan
         if plan.first is None and plan.second is None:
             raise UserError(

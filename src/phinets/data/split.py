@@ -24,6 +24,23 @@ class ImageSet:
         """The first n images; all of them where n is None."""
         return ImageSet(self.images.head(n), None if self.labels is None else self.labels[:n])
 
+    @property
+    def labelled(self) -> "ImageSet":
+        """The images whose label is known; where all are or none is, the same set."""
+        if self.labels is None or bool((self.labels >= 0).all()):
+            return self
+        return self.pick((self.labels >= 0).nonzero().flatten())
+
+    def share(self, share: float, generator: torch.Generator) -> "ImageSet":
+        """A share of the images of every class, at least one of each, drawn by the generator."""
+        if share == 1 or self.labels is None:
+            return self
+        drawn = []
+        for label in self.labels.unique():
+            rows = (self.labels == label).nonzero().flatten()
+            drawn.append(rows[torch.randperm(len(rows), generator=generator)[: max(1, round(share * len(rows)))]])
+        return self.pick(torch.cat(drawn).sort().values)
+
     def pick(self, rows: Tensor) -> "ImageSet":
         """The images of these numbers."""
         return ImageSet(self.images.pick(rows), None if self.labels is None else self.labels[rows])

@@ -73,7 +73,7 @@ class Loop:
     journal: Journal
     rejects: Rejects
     keeper: Keeper
-    look: Callable[[Tensor], Mapping[str, float]]
+    look: Callable[[Tensor], Mapping[str, Any]]
     """Judges the learner as it is, given the newest codes z of the whole team."""
     save: Callable[[int], None]
     """Keeps the learner as it is, given how many steps it has made."""

@@ -76,9 +76,18 @@ class Task(NamedTuple):
 
 
 def _principal(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The principal axes of features (n, d), as columns, and the mean square along each."""
-    along, axes = torch.linalg.eigh((x.T @ x / len(x)).double().cpu())
-    return axes.to(x), along.clamp_min(0).to(x)
+    """The principal axes of features (n, d), as columns, and the mean square along each.
+
+    There are min(n, d): where examples are fewer than features, the best weights lie in the span of the examples.
+    """
+    n, d = x.shape
+    if n < d:
+        squares, mixed = torch.linalg.eigh((x @ x.T).cpu())
+        some = squares > squares[-1] * n * torch.finfo(x.dtype).eps
+        axes = (x.T @ mixed[:, some].to(x)) / squares[some].sqrt().to(x)
+        return axes, squares[some].to(x) / n
+    squares, axes = torch.linalg.eigh((x.T @ x).cpu())
+    return axes.to(x), squares.clamp_min(0).to(x) / n
 
 
 def _tried(task: Task, strengths: Sequence[float], slope: float) -> tuple[Tensor, dict[float, float]]:

@@ -23,8 +23,14 @@ class Heads:
         """Scores of the classes by each head: (n, d) → (rates, n, classes)."""
         return features @ self.weight + self.bias
 
+    def to(self, device: torch.device) -> "Heads":
+        """The same heads on another device."""
+        return Heads(self.rates, self.weight.to(device), self.bias.to(device))
+
     def accuracies(self, features: Tensor, truth: Tensor) -> dict[float, float]:
         """Percent that each head gets right, by its learning rate."""
+        if not bool(torch.isfinite(self.weight).all()):
+            raise UserError(f"the probe has diverged at a learning rate of {max(self.rates):g}. Use a lower one.")
         guessed = self(features.to(self.weight)).argmax(2).cpu()
         right = 100.0 * (guessed == truth).double().mean(1)
         return dict(zip(self.rates, right.tolist(), strict=True))

@@ -8,6 +8,7 @@ from torch import nn
 
 from phinets import team
 from phinets.config.errors import UserError
+from phinets.config.methods import Clock
 from phinets.config.run import RunConfig
 from phinets.data import Rejects, Split, fingerprint, load
 from phinets.engine.device import Precision
@@ -18,7 +19,7 @@ from phinets.engine.optimisers import build_optimiser
 from phinets.engine.schedules import Timetable
 from phinets.engine.trackers import require_trackers
 from phinets.engine.trainee import Trainee
-from phinets.experiments.judging import Judge
+from phinets.experiments.judging import Eye, Judge
 from phinets.methods import Learner, learner
 from phinets.views import make_views, random_stream
 
@@ -38,9 +39,21 @@ class Bench:
     """The fingerprint of what is learned from and asked about."""
 
     @property
-    def encoder(self) -> nn.Module:
-        """The backbone that is judged and kept."""
-        return self.trainee.learner.encoder()
+    def judged(self) -> dict[str, nn.Module]:
+        """The backbones that are judged, by what their numbers' names end in."""
+        learner = self.trainee.learner
+        match self.config.judging.judged_encoder:
+            case "both":
+                return {"": learner.encoder("fast"), "_slow": learner.encoder("slow")}
+            case clock:
+                return {"": learner.encoder(clock)}
+
+    @property
+    def kept(self) -> dict[Clock, nn.Module]:
+        """The backbones that a run leaves behind."""
+        learner = self.trainee.learner
+        slow: dict[Clock, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
+        return {"fast": learner.encoder("fast"), **slow}
 
 
 def settled(config: RunConfig) -> RunConfig:
@@ -69,15 +82,7 @@ def set_up(config: RunConfig) -> Bench:
         shape=config.optimisation.schedule,
     )
     rejects = Rejects(config.source.max_bad_images)
-    judge = Judge(
-        split=split,
-        plan=config.plan,
-        size=config.source.image_size,
-        protocol=config.judging,
-        device=device,
-        dtype=precision.weights,
-        rejects=rejects,
-    )
+    eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
     trainee = Trainee(
         learner=model,
         optimiser=build_optimiser(model, config.optimisation),
@@ -90,7 +95,7 @@ def set_up(config: RunConfig) -> Bench:
         trainee=trainee,
         feed=feed,
         timetable=timetable,
-        judge=judge,
+        judge=Judge(split=split, eye=eye, protocol=config.judging),
         rejects=rejects,
         data=fingerprint(split),
     )

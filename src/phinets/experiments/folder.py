@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from phinets.config.errors import UserError
+from phinets.config.methods import Clock
 from phinets.config.plain import from_plain, to_plain
 from phinets.config.run import RunConfig
 from phinets.engine.files import is_remnant, write_whole
@@ -26,8 +27,9 @@ CHECKPOINTS = "checkpoints"
 JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
+BACKBONES: Mapping[Clock, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
 RUN_FILES = (
-    CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, "backbone.safetensors", "curves.png", SUMMARY,
+    CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, *BACKBONES.values(), "curves.png", SUMMARY,
     "tensorboard", "wandb",
 )  # fmt: skip
 """What a run leaves, and what overwriting it takes away: nothing else."""

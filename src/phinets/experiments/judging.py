@@ -1,85 +1,25 @@
-"""The judgement of an encoder on a data set, the same while it learns and at the end."""
+"""The judgement of an encoder on a data set, the same while it learns, at the end and afterwards."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from phinets.config.errors import UserError
+from phinets.config.probes import CACHED
 from phinets.config.record import Score
 from phinets.config.run import Judging
 from phinets.config.views import ViewPlan
-from phinets.data import ImageSet, Rejects, Split, batches
-from phinets.evaluation.features import features, pixels
+from phinets.data import ImageSet, Rejects, Split, Taken, batches
+from phinets.evaluation.features import feature_chunks, pixels
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
 from phinets.views import prepare
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
-    """Knows the data and the protocol; is shown encoders."""
-
-    split: Split
-    plan: ViewPlan
-    size: int
-    protocol: Judging
-    device: torch.device
-    dtype: torch.dtype
-    rejects: Rejects
-
-    def live_knn(self, encoder: nn.Module) -> float | None:
-        """kNN on the small bank, for the eye during training."""
-        bank, asked = self.split.known.head(self.protocol.live_bank), self.split.test.head(self.protocol.live_queries)
-        if bank.labels is None or asked.labels is None:
-            return None
-        return self._knn(self._embedded(bank, encoder), self._embedded(asked, encoder))
-
-    def score(self, encoder: nn.Module | None) -> Score:
-        """kNN and linear probe on the final bank and the whole test part; of raw pixels where there is no encoder."""
-        bank, asked = self.split.known.head(self.protocol.final_bank), self.split.test
-        if bank.labels is None or asked.labels is None:
-            return Score(knn=None, linear=None)
-        known, queries = self._embedded(bank, encoder), self._embedded(asked, encoder)
-        linear = linear_accuracy(queries.features, queries.labels, known.features, known.labels)
-        return Score(knn=self._knn(known, queries), linear=linear)
-
-    def describe(self) -> str:
-        """The protocol in words, to stand beside every number."""
-        if self.split.known.labels is None or self.split.test.labels is None:
-            return "the data have no labels, so there is neither kNN nor a linear probe"
-        p = self.protocol
-        bank = len(self.split.known.head(p.final_bank))
-        return (
-            f"backbone features; bank of {bank} training images, all {len(self.split.test)} test images; "
-            f"kNN: cosine, k={min(p.knn_k, bank)}, T={p.knn_temperature:g}; "
-            "linear: logistic regression on cached features, L2 chosen on a held-out tenth"
-        )
-
-    def _knn(self, bank: "Embedded", asked: "Embedded") -> float:
-        k, temperature = self.protocol.knn_k, self.protocol.knn_temperature
-        return knn_accuracy(asked.features, asked.labels, bank.features, bank.labels, k=k, temperature=temperature)
-
-    def _embedded(self, asked: ImageSet, encoder: nn.Module | None) -> "Embedded":
-        assert asked.labels is not None
-        rows: list[Tensor] = []
-        chunks = self._chunks(asked, rows)
-        found = pixels(chunks, self._prepare) if encoder is None else self._features(encoder, chunks)
-        return Embedded(found, asked.labels[torch.cat(rows)])
-
-    def _chunks(self, asked: ImageSet, rows: list[Tensor]) -> Iterator[Tensor]:
-        """The images a batch at a time; `rows` is told which they are, and `rejects` which are bad."""
-        for taken in batches(asked.images, 512):
-            rows.append(taken.rows)
-            self.rejects.add(taken.bad)
-            yield taken.images
-
-    def _features(self, encoder: nn.Module, chunks: Iterable[Tensor]) -> Tensor:
-        return features(encoder, chunks, self._prepare, device=self.device)
-
-    def _prepare(self, images: Tensor) -> Tensor:
-        return prepare(images, self.plan, self.size).to(self.dtype)
+AT_ONCE = 512
+"""Images that an encoder is shown together."""
 
 
 class Embedded(NamedTuple):
@@ -87,3 +27,115 @@ class Embedded(NamedTuple):
 
     features: Tensor
     labels: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eye:
+    """How encoders are shown images: not augmented, all of them, a batch at a time."""
+
+    plan: ViewPlan
+    size: int
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+    rejects: Rejects
+
+    def embedded(self, part: ImageSet, encoder: nn.Module | None) -> Embedded:
+        """Features and labels of labelled images; the images themselves where there is no encoder."""
+        assert part.labels is not None
+        rows: list[Tensor] = []
+        chunks = self._chunks(part, rows)
+        if encoder is None:
+            return Embedded(pixels(chunks, self._prepared), part.labels[torch.cat(rows)])
+        found = torch.cat(list(feature_chunks(encoder, chunks, self._prepared, device=self.device)))
+        return Embedded(found, part.labels[torch.cat(rows)])
+
+    def stream(self, part: ImageSet, encoder: nn.Module) -> Iterator[Taken]:
+        """Features and row numbers of all images, a batch at a time, for more of them than the memory holds."""
+        rows: list[Tensor] = []
+        for found in feature_chunks(encoder, self._chunks(part, rows), self._prepared, device=self.device):
+            yield Taken(found, rows.pop())
+
+    def _chunks(self, part: ImageSet, rows: list[Tensor]) -> Iterator[Tensor]:
+        """The images a batch at a time; `rows` is told which they are, and `rejects` which are bad."""
+        for taken in batches(part.images, AT_ONCE):
+            rows.append(taken.rows)
+            self.rejects.add(taken.bad)
+            yield taken.images
+
+    def _prepared(self, images: Tensor) -> Tensor:
+        return prepare(images, self.plan, self.size).to(self.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Knows the data and the protocol of a run; is shown encoders."""
+
+    split: Split
+    eye: Eye
+    protocol: Judging
+
+    def live_knn(self, encoder: nn.Module) -> float | None:
+        """kNN on the small bank, for the eye during training."""
+        sides = self._sides(self.protocol.live_bank, self.protocol.live_queries, encoder)
+        return None if sides is None else self._knn(*sides)
+
+    def score(self, encoder: nn.Module | None) -> Score:
+        """kNN and linear probe on the final bank and the whole test part; of raw pixels where there is no encoder."""
+        sides = self._sides(self.protocol.final_bank, None, encoder)
+        if sides is None:
+            return Score(knn=None, linear=None)
+        known, asked = sides
+        return Score(knn=self._knn(known, asked), linear=linear_accuracy(*asked, *known))
+
+    def describe(self) -> str:
+        """The protocol in words, to stand beside every number."""
+        bank, asked = self.split.known.labelled.head(self.protocol.final_bank), self.split.test.labelled
+        if bank.labels is None or asked.labels is None:
+            return "the data have no labels, so there is neither kNN nor a linear probe"
+        vote = knn_protocol(min(self.protocol.knn_k, len(bank)), self.protocol.knn_temperature)
+        whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.judged_encoder]
+        return f"{whose}backbone features; {sides_protocol(len(bank), len(asked))}; kNN: {vote}; linear: {CACHED}"
+
+    def _sides(
+        self, bank: int | None, asked: int | None, encoder: nn.Module | None
+    ) -> tuple[Embedded, Embedded] | None:
+        """The first labelled images that are known and that are asked about; None where there are no labels."""
+        sides = self.split.known.labelled.head(bank), self.split.test.labelled.head(asked)
+        if any(side.labels is None or not len(side) for side in sides):
+            return None
+        return self.eye.embedded(sides[0], encoder), self.eye.embedded(sides[1], encoder)
+
+    def _knn(self, known: Embedded, asked: Embedded) -> float:
+        """Percent right by the vote of k neighbours, or of the whole bank where it is smaller than k."""
+        k, temperature = min(self.protocol.knn_k, len(known.labels)), self.protocol.knn_temperature
+        return knn_accuracy(*asked, *known, k=k, temperature=temperature, device=self.eye.device)
+
+
+Sides = tuple[Embedded, Embedded]
+"""What is known, and what is asked about."""
+
+
+def sides_protocol(bank: int, asked: int) -> str:
+    """How many images are known and asked about, in words."""
+    return f"bank of {bank} training images, all {asked} test images"
+
+
+def knn_protocol(k: int, temperature: float) -> str:
+    """The vote in words."""
+    return f"cosine, k={k}, T={temperature:g}"
+
+
+def require_classes(known: Tensor | None, asked: Tensor | None, of: str) -> None:
+    """Refuse what no judgement with labels can be made of: none, or one class only."""
+    for labels, called in ((known, "training images"), (asked, "test images")):
+        if labels is None or not len(labels):
+            raise UserError(
+                f"the {called} of '{of}' have no labels, and this judgement needs them. Put pictures into one folder "
+                "per class, or judge on labelled data: --data NAME."
+            )
+    assert known is not None
+    if len(known.unique()) < 2:
+        raise UserError(
+            f"the training images of '{of}' are all of one class, so every guess would be right. Judge on data with "
+            "two classes or more."
+        )

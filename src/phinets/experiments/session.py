@@ -22,7 +22,7 @@ from phinets.engine.loop import Loop, Pace
 from phinets.engine.signals import Signals
 from phinets.engine.trackers import open_trackers
 from phinets.experiments.bench import Bench
-from phinets.experiments.folder import CHECKPOINTS, JOURNAL, SUMMARY, write_json
+from phinets.experiments.folder import BACKBONES, CHECKPOINTS, JOURNAL, SUMMARY, write_json
 from phinets.experiments.meter import Meter, health_of
 from phinets.experiments.resuming import identity
 from phinets.experiments.watching import Watcher
@@ -74,7 +74,7 @@ class Session:
 
     def _baseline(self) -> Row:
         """What the encoder must beat: itself untrained, and raw pixels."""
-        untrained, pixels = self.bench.judge.score(self.bench.encoder), self.bench.judge.score(None)
+        untrained, pixels = self.bench.judge.score(self.bench.judged[""]), self.bench.judge.score(None)
         return {
             "kind": "baseline",
             "step": 0,
@@ -131,14 +131,11 @@ class Session:
 
     def _finish(self, loop: Loop, state: dict[str, Any] | None) -> RunRecord:
         """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
-        trained = self.bench.judge.score(self.bench.encoder)
+        trained = {ending: self.bench.judge.score(encoder) for ending, encoder in self.bench.judged.items()}
         loop.journal.write(loop.bad_rows(self.bench.timetable.total))
         self.bench.rejects.require_few()
-        weights = {name: value.contiguous() for name, value in self.bench.encoder.state_dict().items()}
+        self._keep_backbones()
         config = self.bench.config
-        write_whole(
-            self.folder / "backbone.safetensors", save(weights, {"method": config.method, "backbone": config.backbone})
-        )
         journal = read_journal(self.folder / JOURNAL)
         record = RunRecord(
             folder=str(self.folder),
@@ -151,7 +148,16 @@ class Session:
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
-    def _summary(self, journal: list[Row], trained: Score, pace: Pace, seconds: float) -> Summary:
+    def _keep_backbones(self) -> None:
+        """The encoders' weights, each in a file that says what it is."""
+        config = self.bench.config
+        said = {"method": config.method, "backbone": config.backbone, "views": config.views}
+        for clock, encoder in self.bench.kept.items():
+            weights = {name: value.contiguous() for name, value in encoder.state_dict().items()}
+            metadata = {**said, "image_size": str(config.source.image_size), "encoder": clock}
+            write_whole(self.folder / BACKBONES[clock], save(weights, metadata))
+
+    def _summary(self, journal: list[Row], trained: dict[str, Score], pace: Pace, seconds: float) -> Summary:
         bench, config = self.bench, self.bench.config
         baseline, meter = _last(journal, "baseline"), health_of(_last(journal, "look"))
         return Summary(
@@ -160,8 +166,7 @@ class Session:
             data=config.data,
             seed=config.seed,
             steps=bench.timetable.total,
-            knn=trained.knn,
-            linear=trained.linear,
+            **{f"{name}{end}": getattr(score, name) for end, score in trained.items() for name in ("knn", "linear")},
             **{name: value for name, value in baseline.items() if name.startswith(("knn_", "linear_"))},
             verdict=meter.verdict,
             spread=meter.spread,
@@ -175,7 +180,7 @@ class Session:
         )
 
 
-def _look_away(codes: Tensor) -> Mapping[str, float]:
+def _look_away(codes: Tensor) -> Mapping[str, Any]:
     return {}
 
 

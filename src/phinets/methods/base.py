@@ -66,6 +66,10 @@ class Learner(nn.Module, ABC):
             )
         return self.slow.backbone
 
+    def predictors(self) -> dict[str, nn.Module]:
+        """The networks that predict codes from codes, by the paper's letters; none where a learner has no such."""
+        return {}
+
     def slow_code(self, x: Tensor) -> Tensor:
         """The slow encoder's code of x, without gradient."""
         assert self.slow is not None

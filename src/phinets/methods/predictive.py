@@ -103,6 +103,11 @@ class Predictive(Learner):
             self.slow.pull(self.f)
         super().after_step()
 
+    def predictors(self) -> dict[str, nn.Module]:
+        """h, and g where it is a network of its own."""
+        own = isinstance(self.g, nn.Sequential) and self.g is not self.h
+        return {"h": self.h, "g": self.g} if own and self.g is not None else {"h": self.h}
+
     def constant_rate_parameters(self) -> list[nn.Parameter]:
         """Those of h; g follows the schedule like f."""
         return list(self.h.parameters())

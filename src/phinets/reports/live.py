@@ -76,6 +76,7 @@ def result_table(summary: Summary) -> Table:
         ("raw pixels", summary.knn_pixels, summary.linear_pixels),
         (f"{summary.backbone}, untrained", summary.knn_untrained, summary.linear_untrained),
         (f"{summary.backbone}, {summary.method}", summary.knn, summary.linear),
+        *([] if summary.knn_slow is None else [("its slow encoder", summary.knn_slow, summary.linear_slow)]),
     )
     for name, knn, linear in rows:
         table.add_row(name, _percent(knn), _percent(linear))

@@ -1,0 +1,114 @@
+"""Weights from files, whoever wrote them, into an encoder: all of them or none."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from phinets.config.errors import UserError
+
+WRAPPERS = ("state_dict", "model", "model_state_dict")
+"""Under which of these names a training script may have put the weights."""
+SHOWN = 4
+"""Keys of each kind that an error names."""
+
+
+class Weights(NamedTuple):
+    """Tensors by name, and what the file says of them."""
+
+    tensors: Mapping[str, Tensor]
+    said: Mapping[str, str]
+
+
+def read_weights(path: Path) -> Weights:
+    """The weights in a .safetensors file, or in a state dict that torch saved; nothing in it is executed."""
+    if not path.is_file():
+        raise UserError(f"there is no file '{path}' to read weights from.")
+    try:
+        return _safetensors(path) if path.suffix == ".safetensors" else Weights(_state_dict(path), {})
+    except UserError:
+        raise
+    except UnpicklingError:
+        raise UserError(
+            f"'{path}' can't be read as weights: it is no state dict, or holds more than tensors, which might run "
+            "something. Save model.state_dict() alone, best as .safetensors."
+        ) from None
+    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise UserError(
+            f"'{path}' can't be read as weights: {first}. It must be a .safetensors file, or a state dict that torch "
+            "saved."
+        ) from error
+
+
+def _safetensors(path: Path) -> Weights:
+    with safe_open(path, framework="pt") as file:
+        return Weights({name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {})  # noqa: SIM118
+
+
+def _state_dict(path: Path) -> dict[str, Tensor]:
+    found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    for name in WRAPPERS:
+        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
+            found = found[name]
+    if not isinstance(found, Mapping) or not any(isinstance(value, Tensor) for value in found.values()):
+        raise UserError(f"'{path}' holds no state dict: no tensors by name. Save model.state_dict() into it.")
+    return {str(name): value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], called: str) -> None:
+    """Put weights into an encoder; where they don't fit, say which keys are missing, unexpected or of another shape.
+
+    Names may all carry one prefix, as wrappers put it (`module.`, `encoder.`). A classifier, which an encoder has lost,
+    may be there; nothing else may be there or fail. `called` names the file for the error.
+    """
+    wanted = module.state_dict()
+    prefix = _prefix(tensors, wanted)
+    named = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    dropped = () if prefix else classifier_names(module)
+    missing = [name for name in wanted if name not in named and not name.endswith("num_batches_tracked")]
+    unexpected = [name for name in named if name not in wanted and not name.startswith(dropped)]
+    other = [
+        f"{name}: {tuple(named[name].shape)} in the file, {tuple(value.shape)} in the encoder"
+        for name, value in wanted.items()
+        if name in named and named[name].shape != value.shape
+    ]
+    if missing or other or (unexpected and not prefix):
+        kinds = {"missing": missing, "unexpected": unexpected, "of another shape": other}
+        told = "; ".join(f"{len(names)} {kind} ({_listed(names)})" for kind, names in kinds.items() if names)
+        raise UserError(
+            f"the weights in '{called}' don't fit the encoder: {told}. Name the encoder that they were made for with "
+            "--backbone; `phinets list backbones` shows all."
+        )
+    module.load_state_dict({name: named.get(name, value) for name, value in wanted.items()})
+
+
+def classifier_names(module: nn.Module) -> tuple[str, ...]:
+    """How the names of a classifier begin that an encoder of this family had: timm says it, torchvision's is fc."""
+    said = getattr(module, "default_cfg", None)
+    known = said.get("classifier") if isinstance(said, Mapping) else None
+    names = ("fc",) if known is None else (known,) if isinstance(known, str) else tuple(known)
+    return tuple(f"{name}." for name in names)
+
+
+def _prefix(tensors: Mapping[str, Tensor], wanted: Mapping[str, Any]) -> str:
+    """What stands before every wanted name in the file; nothing where no one prefix brings them all."""
+    first = next(iter(wanted), "")
+    prefixes = [name.removesuffix(first) for name in tensors if name.endswith(first)]
+    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
+    fitting = [prefix for prefix in prefixes if all(prefix + name in tensors for name in needed)]
+    if "" in fitting or not fitting:
+        return ""
+    if len(fitting) > 1:
+        raise UserError(
+            f"the file holds several encoders ({', '.join(sorted(fitting))}). Save the one to be judged by itself."
+        )
+    return fitting[0]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -1,0 +1,66 @@
+"""`phinets eval health`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from phinets.cli.outcome import Outcome
+from phinets.cli.parsing import parse_words
+from phinets.config.errors import UserError
+from phinets.config.interrupts import leaving_at_once
+
+if TYPE_CHECKING:
+    from phinets.experiments.checkup import Report
+
+SHOWN = 8
+"""Values of a spectrum that are shown to people; --json tells all."""
+
+
+@dataclass(frozen=True)
+class HealthOf:
+    """How the codes of a run's learner lie, and how its layers stand: collapse, ranks, spectra, fast and slow.
+
+    Example: phinets eval health runs/first
+    """
+
+    target: Annotated[Path, tyro.conf.Positional]
+    """A run folder, or one of its checkpoints."""
+    images: int = 512
+    """The first so many training images are looked at, in two views each."""
+    root: str | None = None
+    """The folder of all data sets; unset: as in the run."""
+    device: str = "auto"
+    """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
+    json: bool = False
+    """Print one JSON document: every reading, spectra in full, verdict, protocol."""
+
+    def __post_init__(self) -> None:
+        if self.images < 2:
+            raise UserError(f"images is {self.images}, but pairs are compared: give 2 or more, e.g. 512.")
+
+
+def command(words: list[str]) -> Outcome:
+    """Every measure of the learner."""
+    options = parse_words(HealthOf, "eval health", words)
+    with leaving_at_once():
+        from phinets.engine.device import pick_device
+        from phinets.experiments.checkup import report
+
+    found = report(options.target, options.images, options.root, pick_device(options.device))
+    document = {"target": str(options.target), "verdict": found.verdict, "protocol": found.protocol, **found.readings}
+    return Outcome(document, lambda console: _show(console, found))
+
+
+def _show(console: Console, found: "Report") -> None:
+    table = Table(title=f"the codes are {found.verdict}", caption=found.protocol, show_header=False)
+    for name, value in found.readings.items():
+        if isinstance(value, list):
+            told = " ".join(f"{v:.3f}" for v in value[:SHOWN]) + (f" … ({len(value)})" if len(value) > SHOWN else "")
+        else:
+            told = f"{value:.4g}"
+        table.add_row(name.replace("_", " "), told)
+    console.print(table, highlight=False)

@@ -1,0 +1,45 @@
+"""What an encoder is judged on: the options that every judgement from the command line shares."""
+
+from dataclasses import dataclass
+
+from phinets.config.errors import UserError, look_up
+from phinets.config.methods import Clock
+from phinets.config.probes import LabelShare
+from phinets.config.views import PLANS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exam(LabelShare):
+    """Which encoder, and on which images; what is unset is as in the run that the encoder comes from."""
+
+    encoder: Clock = "fast"
+    """The encoder that learns by gradients, or the slow one that follows it, where the learner has one."""
+    backbone: str | None = None
+    """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
+    data: str | None = None
+    """What to judge on; `phinets list data` shows all."""
+    root: str | None = None
+    """The folder of all data sets; unset: $PHINETS_DATA, else ~/.cache/phinets/data."""
+    download: bool = False
+    """Whether a data set that is not there may be fetched from the net."""
+    classes: tuple[str, ...] = ()
+    """Only these classes, by name or number; unset: all."""
+    bank: int | None = None
+    """Labelled training images that are known; unset: all."""
+    test_images: int | None = None
+    """Test images that are asked about; unset: all."""
+    image_size: int | None = None
+    """Side of the images that the encoder sees, in pixels; unset: the run's, else 32."""
+    views: str | None = None
+    """The view plan whose mean and std the encoder is used to; unset: the run's, else simsiam-cifar."""
+    device: str = "auto"
+    """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
+
+    def __post_init__(self) -> None:
+        LabelShare.__post_init__(self)
+        if self.views is not None:
+            look_up("view plan", self.views, PLANS)
+        for name, least in (("bank", 2), ("test_images", 1), ("image_size", 8)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UserError(f"{name} is {value}, but must be at least {least}.")

@@ -1,0 +1,115 @@
+"""An encoder before a judge, as the command line asks for it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from phinets.backbones import feature_width
+from phinets.config.errors import UserError, look_up
+from phinets.config.exam import Exam
+from phinets.config.run import DataOptions, RunConfig
+from phinets.config.views import PLANS, ViewPlan
+from phinets.data import ImageSet, Rejects, load
+from phinets.engine.device import pick_device
+from phinets.experiments.judging import Embedded, Eye, require_classes, sides_protocol
+from phinets.experiments.subject import Subject, subject
+from phinets.views import random_stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """An encoder on its device, the eye, and the labelled images on both sides."""
+
+    place: Path
+    subject: Subject
+    eye: Eye
+    known: ImageSet
+    asked: ImageSet
+    data: str
+    exam: Exam
+
+    def embedded(self) -> tuple[Embedded, Embedded]:
+        """Features and labels of the known images and of those that are asked about."""
+        encoder = self.subject.encoder
+        known, asked = self.eye.embedded(self.known, encoder), self.eye.embedded(self.asked, encoder)
+        self.eye.rejects.require_few()
+        return known, asked
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Who was judged on what, for machines."""
+        return {
+            "target": str(self.place),
+            "encoder": self.exam.encoder,
+            "backbone": self.subject.backbone,
+            "data": self.data,
+            "labels": self.exam.labels,
+            "bank": len(self.known),
+            "queries": len(self.asked),
+            "seed": self.exam.seed,
+        }
+
+    def describe(self) -> str:
+        """Whose features of which images, in words."""
+        share = "" if self.exam.share == 1 else f" ({self.exam.labels} of the labels, seed {self.exam.seed})"
+        return f"{self.subject.called}; {self.data}{share}: {sides_protocol(len(self.known), len(self.asked))}"
+
+
+def examined(place: Path, exam: Exam) -> Examined:
+    """The encoder at a place with what it is judged on: what `exam` leaves open is as in its run."""
+    who = subject(place, exam.encoder, exam.backbone)
+    name, source = _data(exam, who)
+    feature_width(who.encoder, source.image_size)  # says at once what is wrong with an encoder that gives no features
+    eye = Eye(
+        plan=_plan(exam, who),
+        size=source.image_size,
+        device=pick_device(exam.device),
+        rejects=Rejects(source.max_bad_images),
+    )
+    split = load(name, source)
+    known, asked = split.known.labelled.head(_bank(exam, who)), split.test.labelled
+    require_classes(known.labels, asked.labels, name)
+    return Examined(
+        place=place,
+        subject=replace(who, encoder=who.encoder.to(eye.device)),
+        eye=eye,
+        known=known.share(exam.share, random_stream(exam.seed, "labels")),
+        asked=asked,
+        data=name,
+        exam=exam,
+    )
+
+
+def _bank(exam: Exam, who: Subject) -> int | None:
+    """How many labelled images are known: as the run's own last judgement where it is on the run's own data."""
+    if exam.bank is not None or who.config is None or exam.data not in (None, who.config.data):
+        return exam.bank
+    return who.config.judging.final_bank
+
+
+def _data(exam: Exam, who: Subject) -> tuple[str, DataOptions]:
+    """The data's name and options: those of the run where the exam does not say otherwise."""
+    run = who.config
+    if exam.data is None and run is None:
+        raise UserError("a file of weights does not say what to judge it on. Say it with --data, e.g. --data cifar10.")
+    same = run is not None and exam.data in (None, run.data)
+    base = run.source if run is not None and same else DataOptions(image_size=_size(run, who))
+    source = replace(
+        base,
+        root=exam.root or base.root,
+        download=exam.download or base.download,
+        classes=exam.classes or base.classes,
+        test_images=exam.test_images or base.test_images,
+        image_size=exam.image_size or base.image_size,
+    )
+    return exam.data or (run.data if run is not None else ""), source
+
+
+def _size(run: RunConfig | None, who: Subject) -> int:
+    return run.source.image_size if run is not None else int(who.said.get("image_size", 32))
+
+
+def _plan(exam: Exam, who: Subject) -> ViewPlan:
+    if who.config is not None and exam.views is None:
+        return who.config.plan
+    return look_up("view plan", exam.views or who.said.get("views", "simsiam-cifar"), PLANS)

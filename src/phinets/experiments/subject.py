@@ -1,0 +1,112 @@
+"""Who is judged: an encoder from a run folder, from a checkpoint, or from a file of weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from phinets.backbones import backbone as backbone_called
+from phinets.backbones.weights import load_weights, read_weights
+from phinets.config.errors import UserError
+from phinets.config.methods import Clock, has_slow, method
+from phinets.config.run import RunConfig
+from phinets.engine.checkpoint import NAME, load_checkpoint, newest_checkpoint
+from phinets.experiments.folder import BACKBONES, CHECKPOINTS, CONFIG, SUMMARY, read_config
+from phinets.methods import Learner, learner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """An encoder, and what is known of where it comes from."""
+
+    encoder: nn.Module
+    backbone: str
+    called: str
+    """Whose weights they are, in words."""
+    config: RunConfig | None = None
+    """The run that they come from."""
+    said: Mapping[str, str]
+    """What the file says of itself."""
+
+
+def subject(place: Path, clock: Clock = "fast", backbone: str | None = None) -> Subject:
+    """The encoder in a run folder, in one of its checkpoints, or in a file of weights.
+
+    A run brings its settings; a file that does not say which encoder it fits needs `backbone`.
+    """
+    folder = run_of(place)
+    if folder is None:
+        return _of_file(place, clock, backbone)
+    if backbone is not None:
+        raise UserError(f"'{place}' belongs to a run, which knows its encoder. Leave out --backbone.")
+    config = read_config(folder / CONFIG)
+    if clock == "slow" and not has_slow(method(config.method)):
+        raise UserError(
+            f"'{config.method}' has no slow encoder: ask for --encoder fast, or train x-phinet, byol or moco-v2."
+        )
+    tensors, when = _weights(place, folder, clock)
+    encoder = backbone_called(config.backbone)
+    load_weights(encoder, tensors, str(place))
+    called = f"{clock} encoder of {config.method}, {config.backbone}, {when}"
+    return Subject(encoder=encoder, backbone=config.backbone, called=called, config=config, said={})
+
+
+def run_of(place: Path) -> Path | None:
+    """The run folder that a place is or, as a checkpoint, belongs to."""
+    if (place / CONFIG).is_file():
+        return place
+    if place.is_dir():
+        raise UserError(f"'{place}' holds no run: there is no {CONFIG} in it. Give a run folder or a file of weights.")
+    folder = place.absolute().parent.parent
+    return folder if NAME.fullmatch(place.name) and (folder / CONFIG).is_file() else None
+
+
+def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], str]:
+    """The weights of a run's backbone, and when they are from: the end, or its newest or a given checkpoint."""
+    file = folder / BACKBONES[clock]
+    if place == folder and (folder / SUMMARY).exists() and file.exists():
+        return read_weights(file).tensors, "at the end of its run"
+    state = _state(place, folder)
+    prefix = "f.backbone." if clock == "fast" else "slow.backbone."
+    tensors: dict[str, Tensor] = state["learner"]
+    kept = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    return kept, f"after step {state['step']}"
+
+
+def _state(place: Path, folder: Path) -> dict[str, Any]:
+    if place != folder:
+        return load_checkpoint(place)
+    state, _ = newest_checkpoint(folder / CHECKPOINTS)
+    if state is None:
+        raise UserError(f"the run in '{folder}' has no checkpoint yet. Wait for its first one.")
+    return state
+
+
+def _of_file(place: Path, clock: Clock, backbone: str | None) -> Subject:
+    if clock == "slow":
+        raise UserError("a file of weights holds one encoder. Leave out --encoder slow, or give the run folder.")
+    weights = read_weights(place)
+    name = backbone or weights.said.get("backbone")
+    if name is None:
+        raise UserError(
+            f"'{place}' does not say which encoder it fits. Say it with --backbone: a name (`phinets list backbones`), "
+            "timm:NAME, or package.module.callable."
+        )
+    encoder = backbone_called(name)
+    load_weights(encoder, weights.tensors, str(place))
+    return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", said=weights.said)
+
+
+def learner_of(place: Path) -> tuple[Learner, RunConfig, int]:
+    """The learner of a run, as its newest or a given checkpoint has it; the run's settings; and the steps it made."""
+    folder = run_of(place)
+    if folder is None:
+        raise UserError(f"'{place}' is a file of weights; the heads are in a run folder or in one of its checkpoints.")
+    config = read_config(folder / CONFIG)
+    state = _state(place, folder)
+    size = config.source.image_size
+    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    model.load_state_dict(state["learner"])
+    return model, config, int(state["step"])

@@ -1,0 +1,170 @@
+"""`phinets eval`, as a person at a keyboard meets it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+
+from phinets.cli.eval import ACTIONS
+from phinets.config.record import RunRecord
+from tests.data import making
+from tests.experiments.conftest import folder, miniature  # noqa: F401
+from tests.test_cli import said
+
+Capture = pytest.CaptureFixture[str]
+ON_CPU = ["--device", "cpu", "--json"]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_has_help_with_an_example(action: str, capsys: Capture) -> None:
+    code, out, _ = said(["eval", action, "--help"], capsys)
+    assert code == 0
+    assert f"Example: phinets eval {action}" in out
+    assert "--json" in out
+
+
+def test_knn_and_linear_repeat_the_summary_and_say_their_protocol(
+    miniature: RunRecord,  # noqa: F811
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+) -> None:
+    for judgement in ("knn", "linear"):
+        code, out, _ = said(["eval", judgement, str(folder), *ON_CPU], capsys)
+        document = json.loads(out)
+        assert code == 0
+        assert document["accuracy"] == getattr(miniature.summary, judgement)
+        assert document["bank"] == 96
+        assert document["queries"] == 50
+        assert "bank of 96 training images, all 50 test images" in document["protocol"]
+    shown = said(["eval", "knn", str(folder), "--encoder", "slow", "--device", "cpu"], capsys)[1]
+    assert f"knn {miniature.summary.knn_slow:.2f} %" in shown
+    assert "slow encoder of x-phinet" in shown
+    assert "k=7, T=0.1" in shown
+
+
+def test_the_two_probes_are_always_named(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    words = ["eval", "linear", str(folder), *ON_CPU]
+    cached = json.loads(said(words, capsys)[1])
+    paper = json.loads(said([*words, "--probe", "paper", "--epochs", "2", "--rates", "1", "30"], capsys)[1])
+    assert (cached["probe"], paper["probe"]) == ("cached", "paper")
+    assert "linear probe `cached`: logistic regression" in cached["protocol"]
+    assert "linear probe `paper`: SGD on augmented views" in paper["protocol"]
+    assert set(paper["held_out"]) == {"1.0", "30.0"}
+    assert paper["rate"] == max((1.0, 30.0), key=lambda rate: paper["held_out"][str(rate)])
+
+
+def test_fine_tuning_on_some_labels_stands_beside_fresh_weights(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    words = ["eval", "finetune", str(folder), "--labels", "10%", "--epochs", "2", "--scratch", *ON_CPU]
+    document = json.loads(said(words, capsys)[1])
+    assert {"accuracy", "scratch", "labels", "bank"} <= set(document)
+    assert document["bank"] <= 20
+    assert "10% of the labels, seed 0" in document["protocol"]
+    assert json.loads(said(words, capsys)[1]) == document  # and again the same
+
+
+def test_kept_features_are_judged_as_the_encoder_was(folder: Path, tmp_path: Path, capsys: Capture) -> None:  # noqa: F811
+    kept = tmp_path / "kept"
+    assert said(["eval", "features", str(folder), "--out", str(kept), *ON_CPU], capsys)[0] == 0
+    by_run = json.loads(said(["eval", "knn", str(folder), *ON_CPU], capsys)[1])
+    by_files = json.loads(said(["eval", "knn", str(kept), "--k", "7", *ON_CPU], capsys)[1])
+    assert by_files["accuracy"] == by_run["accuracy"]
+    code, out, _ = said(["eval", "features", str(folder), "--out", str(kept), *ON_CPU], capsys)
+    assert code == 2
+    assert "already there" in json.loads(out)["error"]
+
+
+def test_health_tells_every_measure_of_a_run(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    document = json.loads(said(["eval", "health", str(folder), *ON_CPU], capsys)[1])
+    assert {"spread", "effective_rank", "alignment", "spectrum_codes", "stable_rank_g2", "slow_cosine"} <= set(document)
+    shown = said(["eval", "health", str(folder), "--device", "cpu"], capsys)[1]
+    assert f"the codes are {document['verdict']}" in shown
+    assert "stable rank g2" in shown
+
+
+def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> None:
+    torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "r.pth")
+    words = [
+        "--backbone",
+        "resnet18",
+        "--data",
+        "shapes",
+        "--bank",
+        "40",
+        "--test-images",
+        "20",
+        "--k",
+        "3",
+        "--image-size",
+        "64",
+    ]
+    code, out, err = said(["eval", "knn", str(tmp_path / "r.pth"), *words, *ON_CPU], capsys)
+    assert code == 0, err
+    assert json.loads(out)["backbone"] == "resnet18"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["knn", "nowhere"], "there is no file 'nowhere'"),
+        (["knn", "RUN", "--k", "500"], "k is 500, but the bank holds 96 images"),
+        (["knn", "RUN", "--k", "0"], "at least one neighbour"),
+        (["knn", "RUN", "--temperature", "0"], "temperature is 0.0"),
+        (["knn", "RUN", "--data", "folder:pictures"], "have no labels, and this judgement needs them"),
+        (["linear", "RUN", "--data", "folder:alike"], "all of one class"),
+        (["linear", "RUN", "--rates", "3"], "Say --probe paper with them"),
+        (["linear", "RUN", "--probe", "paper", "--rates", "3", "3"], "one or more different numbers"),
+        (["linear", "RUN", "--probe", "paper", "--epochs", "0"], "train nothing"),
+        (["linear", "no-labels.npz"], "there is no train_labels in"),
+        (["knn", "nan.npz", "--k", "2"], "not all finite numbers"),
+        (["linear", "nan.npz"], "not all finite numbers"),
+        (["finetune", "nan.npz"], "looks at images"),
+        (["finetune", "RUN", "--labels", "none"], "such as 1% or 10%"),
+        (["finetune", "RUN", "--lr", "-1"], "lr is -1.0"),
+        (["knn", "RUN/backbone.safetensors"], "does not say what to judge it on"),
+        (["knn", "RUN/backbone.safetensors", "--backbone", "resnet18", "--data", "shapes"], "missing"),
+        (["health", "RUN/backbone.safetensors"], "the heads are in a run folder"),
+        (["health", "RUN", "--images", "1"], "images is 1"),
+        (["vote", "RUN"], "there is no action of `phinets eval` called 'vote'"),
+    ],
+)
+def test_a_mistake_gets_one_paragraph_and_exit_code_2(
+    words: list[str],
+    says: str,
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folder, "RUN")
+    making.pictures(Path("pictures"), 12)
+    making.pictures(Path("alike") / "train" / "one", 6)
+    making.pictures(Path("alike") / "val" / "one", 6)
+    features = {"train_features": np.full((4, 2), np.nan), "test_features": np.zeros((2, 2)), "test_labels": [0, 1]}
+    np.savez("no-labels.npz", **features)  # type: ignore[arg-type]
+    np.savez("nan.npz", train_labels=[0, 1, 0, 1], **features)  # type: ignore[arg-type]
+    before = sorted(Path.cwd().rglob("*"))
+    code, out, err = said(["eval", *words], capsys)
+    assert code == 2
+    assert says in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_an_encoder_that_gives_no_feature_vectors_is_refused(
+    folder: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("maps.py").write_text("import torch\ndef maps():\n    return torch.nn.Conv2d(3, 4, 3)\n")
+    torch.save(torch.nn.Conv2d(3, 4, 3).state_dict(), "w.pth")
+    code, _, err = said(["eval", "knn", "w.pth", "--backbone", "maps.maps", "--data", "shapes", *ON_CPU], capsys)
+    assert code == 2
+    assert "one feature vector per image, (n, d), but this one gave (2, 4, 30, 30)" in err
