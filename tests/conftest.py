@@ -1,5 +1,6 @@
 """What several tests share: tiny learners and tiny batches."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 import phinets  # noqa: E402
-from phinets.config.run import Optimisation  # noqa: E402
+from phinets.config.methods import LearnerOptions  # noqa: E402
+from phinets.config.record import RunRecord  # noqa: E402
+from phinets.config.run import Compute, DataOptions, Judging, Optimisation, RunConfig, Saving  # noqa: E402
 from phinets.engine.device import Precision  # noqa: E402
 from phinets.engine.optimisers import build_optimiser  # noqa: E402
 from phinets.engine.trainee import Trainee  # noqa: E402
+from phinets.experiments.run import run  # noqa: E402
 from phinets.methods import Learner  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
@@ -66,3 +70,36 @@ def tiny_views(n: int = 12, seed: int = 1, dtype: torch.dtype = torch.float64) -
 @pytest.fixture
 def views() -> phinets.Views:
     return tiny_views()
+
+
+MINIATURE = RunConfig(
+    method="x-phinet",
+    backbone="resnet-tiny",
+    epochs=2,
+    batch=16,
+    source=DataOptions(train_images=96, test_images=50, image_size=16),
+    learner=LearnerOptions(projector=(16, 12), h_hidden=(8,), g_hidden=(8,)),
+    optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
+    judging=Judging(
+        look_every=6,
+        live_bank=96,
+        live_queries=50,
+        knn_k=7,
+        judged_encoder="both",
+        measures=("alignment", "spectrum", "stable-rank", "slow-gap"),
+    ),
+    compute=Compute(device="cpu"),
+    saving=Saving(checkpoint_every="6steps"),
+)
+
+
+@pytest.fixture(scope="session")
+def miniature(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    """A finished run that several tests look at: X-PhiNet in miniature, judged both ways, with every measure."""
+    return run(MINIATURE, tmp_path_factory.mktemp("runs") / "miniature")
+
+
+@pytest.fixture(scope="session")
+def run_folder(miniature: RunRecord) -> Path:
+    """Its folder."""
+    return Path(miniature.folder)

@@ -12,7 +12,6 @@ import torchvision
 from phinets.cli.eval import ACTIONS
 from phinets.config.record import RunRecord
 from tests.data import making
-from tests.experiments.conftest import folder, miniature  # noqa: F401
 from tests.test_cli import said
 
 Capture = pytest.CaptureFixture[str]
@@ -28,26 +27,26 @@ def test_every_action_has_help_with_an_example(action: str, capsys: Capture) -> 
 
 
 def test_knn_and_linear_repeat_the_summary_and_say_their_protocol(
-    miniature: RunRecord,  # noqa: F811
-    folder: Path,  # noqa: F811
+    miniature: RunRecord,
+    run_folder: Path,
     capsys: Capture,
 ) -> None:
     for judgement in ("knn", "linear"):
-        code, out, _ = said(["eval", judgement, str(folder), *ON_CPU], capsys)
+        code, out, _ = said(["eval", judgement, str(run_folder), *ON_CPU], capsys)
         document = json.loads(out)
         assert code == 0
         assert document["accuracy"] == getattr(miniature.summary, judgement)
         assert document["bank"] == 96
         assert document["queries"] == 50
         assert "bank of 96 training images, all 50 test images" in document["protocol"]
-    shown = said(["eval", "knn", str(folder), "--encoder", "slow", "--device", "cpu"], capsys)[1]
+    shown = said(["eval", "knn", str(run_folder), "--encoder", "slow", "--device", "cpu"], capsys)[1]
     assert f"knn {miniature.summary.knn_slow:.2f} %" in shown
     assert "slow encoder of x-phinet" in shown
     assert "k=7, T=0.1" in shown
 
 
-def test_the_two_probes_are_always_named(folder: Path, capsys: Capture) -> None:  # noqa: F811
-    words = ["eval", "linear", str(folder), *ON_CPU]
+def test_the_two_probes_are_always_named(run_folder: Path, capsys: Capture) -> None:
+    words = ["eval", "linear", str(run_folder), *ON_CPU]
     cached = json.loads(said(words, capsys)[1])
     paper = json.loads(said([*words, "--probe", "paper", "--epochs", "2", "--rates", "1", "30"], capsys)[1])
     assert (cached["probe"], paper["probe"]) == ("cached", "paper")
@@ -57,8 +56,8 @@ def test_the_two_probes_are_always_named(folder: Path, capsys: Capture) -> None:
     assert paper["rate"] == max((1.0, 30.0), key=lambda rate: paper["held_out"][str(rate)])
 
 
-def test_fine_tuning_on_some_labels_stands_beside_fresh_weights(folder: Path, capsys: Capture) -> None:  # noqa: F811
-    words = ["eval", "finetune", str(folder), "--labels", "10%", "--epochs", "2", "--scratch", *ON_CPU]
+def test_fine_tuning_on_some_labels_stands_beside_fresh_weights(run_folder: Path, capsys: Capture) -> None:
+    words = ["eval", "finetune", str(run_folder), "--labels", "10%", "--epochs", "2", "--scratch", *ON_CPU]
     document = json.loads(said(words, capsys)[1])
     assert {"accuracy", "scratch", "labels", "bank"} <= set(document)
     assert document["bank"] <= 20
@@ -66,41 +65,29 @@ def test_fine_tuning_on_some_labels_stands_beside_fresh_weights(folder: Path, ca
     assert json.loads(said(words, capsys)[1]) == document  # and again the same
 
 
-def test_kept_features_are_judged_as_the_encoder_was(folder: Path, tmp_path: Path, capsys: Capture) -> None:  # noqa: F811
+def test_kept_features_are_judged_as_the_encoder_was(run_folder: Path, tmp_path: Path, capsys: Capture) -> None:
     kept = tmp_path / "kept"
-    assert said(["eval", "features", str(folder), "--out", str(kept), *ON_CPU], capsys)[0] == 0
-    by_run = json.loads(said(["eval", "knn", str(folder), *ON_CPU], capsys)[1])
+    assert said(["eval", "features", str(run_folder), "--out", str(kept), *ON_CPU], capsys)[0] == 0
+    by_run = json.loads(said(["eval", "knn", str(run_folder), *ON_CPU], capsys)[1])
     by_files = json.loads(said(["eval", "knn", str(kept), "--k", "7", *ON_CPU], capsys)[1])
     assert by_files["accuracy"] == by_run["accuracy"]
-    code, out, _ = said(["eval", "features", str(folder), "--out", str(kept), *ON_CPU], capsys)
+    code, out, _ = said(["eval", "features", str(run_folder), "--out", str(kept), *ON_CPU], capsys)
     assert code == 2
     assert "already there" in json.loads(out)["error"]
 
 
-def test_health_tells_every_measure_of_a_run(folder: Path, capsys: Capture) -> None:  # noqa: F811
-    document = json.loads(said(["eval", "health", str(folder), *ON_CPU], capsys)[1])
+def test_health_tells_every_measure_of_a_run(run_folder: Path, capsys: Capture) -> None:
+    document = json.loads(said(["eval", "health", str(run_folder), *ON_CPU], capsys)[1])
     assert {"spread", "effective_rank", "alignment", "spectrum_codes", "stable_rank_g2", "slow_cosine"} <= set(document)
-    shown = said(["eval", "health", str(folder), "--device", "cpu"], capsys)[1]
+    shown = said(["eval", "health", str(run_folder), "--device", "cpu"], capsys)[1]
     assert f"the codes are {document['verdict']}" in shown
     assert "stable rank g2" in shown
 
 
 def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> None:
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "r.pth")
-    words = [
-        "--backbone",
-        "resnet18",
-        "--data",
-        "shapes",
-        "--bank",
-        "40",
-        "--test-images",
-        "20",
-        "--k",
-        "3",
-        "--image-size",
-        "64",
-    ]
+    sizes = ["--bank", "40", "--test-images", "20", "--k", "3", "--image-size", "64"]
+    words = ["--backbone", "resnet18", "--data", "shapes", *sizes]
     code, out, err = said(["eval", "knn", str(tmp_path / "r.pth"), *words, *ON_CPU], capsys)
     assert code == 0, err
     assert json.loads(out)["backbone"] == "resnet18"
@@ -114,7 +101,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["knn", "RUN", "--k", "0"], "at least one neighbour"),
         (["knn", "RUN", "--temperature", "0"], "temperature is 0.0"),
         (["knn", "RUN", "--data", "folder:pictures"], "have no labels, and this judgement needs them"),
-        (["linear", "RUN", "--data", "folder:alike"], "all of one class"),
+        (["linear", "RUN", "--classes", "0"], "all of one class"),
         (["linear", "RUN", "--rates", "3"], "Say --probe paper with them"),
         (["linear", "RUN", "--probe", "paper", "--rates", "3", "3"], "one or more different numbers"),
         (["linear", "RUN", "--probe", "paper", "--epochs", "0"], "train nothing"),
@@ -134,16 +121,15 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
 def test_a_mistake_gets_one_paragraph_and_exit_code_2(
     words: list[str],
     says: str,
-    folder: Path,  # noqa: F811
+    run_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(folder, "RUN")
-    making.pictures(Path("pictures"), 12)
-    making.pictures(Path("alike") / "train" / "one", 6)
-    making.pictures(Path("alike") / "val" / "one", 6)
+    shutil.copytree(run_folder, "RUN")
+    for i in range(12):
+        making.save(Path("pictures") / f"{i}.png")
     features = {"train_features": np.full((4, 2), np.nan), "test_features": np.zeros((2, 2)), "test_labels": [0, 1]}
     np.savez("no-labels.npz", **features)  # type: ignore[arg-type]
     np.savez("nan.npz", train_labels=[0, 1, 0, 1], **features)  # type: ignore[arg-type]
@@ -157,7 +143,7 @@ def test_a_mistake_gets_one_paragraph_and_exit_code_2(
 
 
 def test_an_encoder_that_gives_no_feature_vectors_is_refused(
-    folder: Path,  # noqa: F811
+    run_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,

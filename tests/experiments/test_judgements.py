@@ -29,23 +29,24 @@ from phinets.experiments.feature_files import keep_features, read_features
 from phinets.experiments.judging import Eye, require_classes
 from phinets.experiments.probing import fine_tuned, labelled_feed, paper_probe
 from phinets.experiments.subject import Subject, learner_of, subject
-from tests.conftest import TinyEncoder, tiny_learner, tiny_views
-from tests.experiments.conftest import MINIATURE
+from tests.conftest import MINIATURE, TinyEncoder, tiny_learner, tiny_views
 
 CPU = torch.device("cpu")
 ON_CPU = Exam(device="cpu")
 
 
 @pytest.mark.parametrize(("clock", "ending"), [("fast", ""), ("slow", "_slow")])
-def test_the_command_s_numbers_are_the_run_s_own(miniature: RunRecord, folder: Path, clock: Any, ending: str) -> None:
-    found = embedding(folder, replace(ON_CPU, encoder=clock))
+def test_the_command_s_numbers_are_the_run_s_own(
+    miniature: RunRecord, run_folder: Path, clock: Any, ending: str
+) -> None:
+    found = embedding(run_folder, replace(ON_CPU, encoder=clock))
     known, asked = in_memory(found.known), in_memory(found.asked)
     assert knn_accuracy(*asked, *known, k=7) == getattr(miniature.summary, f"knn{ending}")
     assert linear_accuracy(*asked, *known) == getattr(miniature.summary, f"linear{ending}")
     assert found.judging.knn_k == 7
 
 
-def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, folder: Path) -> None:
+def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, run_folder: Path) -> None:
     """Its bank and its queries hold all images here, so it must say what the judgement after the run says."""
     last = [row for row in miniature.journal if row["kind"] == "look"][-1]
     assert last["knn"] == miniature.summary.knn
@@ -53,10 +54,10 @@ def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, f
 
 
 @pytest.mark.parametrize("clock", ["fast", "slow"])
-def test_a_run_s_end_its_last_checkpoint_and_its_file_hold_one_encoder(folder: Path, clock: Any) -> None:
-    end, last = subject(folder, clock), subject(checkpoints(folder / "checkpoints")[-1][1], clock)
+def test_a_run_s_end_its_last_checkpoint_and_its_file_hold_one_encoder(run_folder: Path, clock: Any) -> None:
+    end, last = subject(run_folder, clock), subject(checkpoints(run_folder / "checkpoints")[-1][1], clock)
     name = "backbone.safetensors" if clock == "fast" else "backbone-slow.safetensors"
-    file = subject(folder / name)
+    file = subject(run_folder / name)
     for other in (last, file):
         for key, value in end.encoder.state_dict().items():
             assert torch.equal(value, other.encoder.state_dict()[key])
@@ -64,30 +65,30 @@ def test_a_run_s_end_its_last_checkpoint_and_its_file_hold_one_encoder(folder: P
     assert "after step 12" in last.called
 
 
-def test_fast_and_slow_are_two_encoders_and_an_earlier_checkpoint_is_a_third(folder: Path) -> None:
-    first = checkpoints(folder / "checkpoints")[0][1]
-    encoders = [subject(folder, "fast"), subject(folder, "slow"), subject(first, "fast")]
+def test_fast_and_slow_are_two_encoders_and_an_earlier_checkpoint_is_a_third(run_folder: Path) -> None:
+    first = checkpoints(run_folder / "checkpoints")[0][1]
+    encoders = [subject(run_folder, "fast"), subject(run_folder, "slow"), subject(first, "fast")]
     weights = [one.encoder.state_dict()["conv1.weight"] for one in encoders]
     assert not any(torch.equal(weights[i], weights[j]) for i, j in [(0, 1), (0, 2), (1, 2)])
 
 
-def test_an_unfinished_run_is_judged_by_its_newest_checkpoint(folder: Path, tmp_path: Path) -> None:
+def test_an_unfinished_run_is_judged_by_its_newest_checkpoint(run_folder: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut"
-    shutil.copytree(folder, cut)
+    shutil.copytree(run_folder, cut)
     for name in ("summary.json", "backbone.safetensors", "backbone-slow.safetensors"):
         (cut / name).unlink()
     checkpoints(cut / "checkpoints")[-1][1].unlink()
     assert "after step 6" in subject(cut).called
 
 
-def test_a_file_of_weights_is_judged_at_the_size_it_says(folder: Path) -> None:
+def test_a_file_of_weights_is_judged_at_the_size_it_says(run_folder: Path) -> None:
     asked = replace(ON_CPU, data="shapes", bank=96, test_images=50)
-    by_file, by_run = embedding(folder / "backbone.safetensors", asked), embedding(folder, ON_CPU)
+    by_file, by_run = embedding(run_folder / "backbone.safetensors", asked), embedding(run_folder, ON_CPU)
     assert torch.equal(in_memory(by_file.known)[0], in_memory(by_run.known)[0])
 
 
-def test_a_state_dict_says_nothing_and_is_told(folder: Path, tmp_path: Path) -> None:
-    torch.save(load_file(folder / "backbone.safetensors"), tmp_path / "w.pth")
+def test_a_state_dict_says_nothing_and_is_told(run_folder: Path, tmp_path: Path) -> None:
+    torch.save(load_file(run_folder / "backbone.safetensors"), tmp_path / "w.pth")
     with pytest.raises(UserError, match="Say it with --backbone"):
         subject(tmp_path / "w.pth")
     with pytest.raises(UserError, match="does not say what to judge it on"):
@@ -96,20 +97,20 @@ def test_a_state_dict_says_nothing_and_is_told(folder: Path, tmp_path: Path) -> 
         subject(tmp_path / "w.pth", backbone="resnet18-cifar")
     told = replace(ON_CPU, backbone="resnet-tiny", data="shapes", image_size=16, bank=96, test_images=50)
     assert torch.equal(
-        in_memory(embedding(tmp_path / "w.pth", told).known)[0], in_memory(embedding(folder, ON_CPU).known)[0]
+        in_memory(embedding(tmp_path / "w.pth", told).known)[0], in_memory(embedding(run_folder, ON_CPU).known)[0]
     )
 
 
-def test_what_can_t_be_asked_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_what_can_t_be_asked_is_refused(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="belongs to a run"):
-        subject(folder, backbone="resnet18")
+        subject(run_folder, backbone="resnet18")
     with pytest.raises(UserError, match="holds no run"):
         subject(tmp_path)
     with pytest.raises(UserError, match="holds one encoder"):
-        subject(folder / "backbone.safetensors", "slow")
+        subject(run_folder / "backbone.safetensors", "slow")
     simsiam = tmp_path / "simsiam"
     simsiam.mkdir()
-    text = (folder / "config.yaml").read_text().replace("method: x-phinet", "method: simsiam")
+    text = (run_folder / "config.yaml").read_text().replace("method: x-phinet", "method: simsiam")
     (simsiam / "config.yaml").write_text(
         text.replace("judged_encoder: both", "judged_encoder: fast").replace("- slow-gap", "")
     )
@@ -119,8 +120,8 @@ def test_what_can_t_be_asked_is_refused(folder: Path, tmp_path: Path) -> None:
         subject(simsiam)
 
 
-def test_features_on_the_disk_are_those_in_memory(folder: Path, tmp_path: Path) -> None:
-    who = examined(folder, ON_CPU)
+def test_features_on_the_disk_are_those_in_memory(run_folder: Path, tmp_path: Path) -> None:
+    who = examined(run_folder, ON_CPU)
     keep_features(who, tmp_path / "kept")
     for kept, made in zip(read_features(tmp_path / "kept"), who.embedded(), strict=True):
         assert isinstance(kept.features, np.memmap)
@@ -170,8 +171,8 @@ def test_an_npz_of_features_is_read_and_options_that_make_features_are_refused_w
         read_features(tmp_path / "torn.npz")
 
 
-def test_a_failed_writing_of_features_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    who = examined(folder, ON_CPU)
+def test_a_failed_writing_of_features_leaves_nothing(run_folder: Path, tmp_path: Path) -> None:
+    who = examined(run_folder, ON_CPU)
     broken = replace(who, subject=replace(who.subject, encoder=nn.Flatten(0)))
     with pytest.raises(UserError, match="one feature vector per image"):
         keep_features(broken, tmp_path / "kept")
@@ -328,14 +329,14 @@ def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers:
     assert set(readings) == {f"stable_rank_{layer}" for layer in layers}
 
 
-def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, folder: Path) -> None:
+def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
     last = [row for row in miniature.journal if row["kind"] == "look"][-1]
-    found = report(folder, 512, None, CPU)
+    found = report(run_folder, 512, None, CPU)
     for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
         assert found.readings[name] == pytest.approx(last[name], rel=1e-4)
     assert "after step 12" in found.protocol
     with pytest.raises(UserError, match="the heads are in a run folder"):
-        learner_of(folder / "backbone.safetensors")
+        learner_of(run_folder / "backbone.safetensors")
 
 
 def test_a_run_without_a_slow_encoder_can_t_be_asked_for_it() -> None:
@@ -351,10 +352,10 @@ def test_images_of_unknown_class_are_not_asked_about() -> None:
     assert part.images.take(torch.arange(3)).images[:, 0, 0, 0].tolist() == [0, 2, 4]
 
 
-def test_data_options_default_to_the_run_s(folder: Path) -> None:
-    who = examined(folder, ON_CPU)
+def test_data_options_default_to_the_run_s(run_folder: Path) -> None:
+    who = examined(run_folder, ON_CPU)
     assert (len(who.known), len(who.asked), who.eye.size) == (96, 50, 16)
-    other = examined(folder, replace(ON_CPU, test_images=20, bank=30, labels="50%"))
+    other = examined(run_folder, replace(ON_CPU, test_images=20, bank=30, labels="50%"))
     assert len(other.asked) == 20
     assert 10 <= len(other.known) <= 20
     assert DataOptions().image_size == 32
