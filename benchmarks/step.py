@@ -77,7 +77,7 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
     config = run_config(options)
-    making = feed(config, device)
+    making = feed(config, device, steps=4)
     views = next(making.stream(0, 1)).views
     turns = contenders(config, options.methods, device, views)
     times = take_turns(turns, options.rounds, device)

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
+    "bench": "what learners cost on this device",
     "draw": "redraw a picture of the documentation",
 }
 

@@ -74,10 +74,10 @@ def learners_turns(config: RunConfig, methods: Iterable[str], device: torch.devi
     return {name: turn_of(trainee, views) for name, trainee in ready.items() if trainee is not None}
 
 
-def feed(config: RunConfig, device: torch.device) -> Feed:
-    """Views of drawn images, enough for a few steps, and with the anchor that some learners look at."""
+def feed(config: RunConfig, device: torch.device, steps: int = 1) -> Feed:
+    """Views of drawn images, enough for some steps, and with the anchor that some learners look at."""
     return Feed(
-        images=InMemory(torch.from_numpy(draw(range(4 * config.batch))[0])),
+        images=InMemory(torch.from_numpy(draw(range(steps * config.batch))[0])),
         plan=config.plan,
         anchor="original",
         batch=config.batch,
