@@ -89,7 +89,7 @@ def test_people_are_told_where_memory_is_not_measured(monkeypatch: pytest.Monkey
         (["cost", "--methods", "xphinet"], "Did you mean 'x-phinet'"),
         (["cost", "--methods"], "--methods names nothing"),
         (["cost", "--batches"], "--batches names nothing"),
-        (["cost", "--batches", "64", "1"], "at least two images"),
+        (["cost", "--batches", "64", "1"], "a batch of 1 can't be"),
         (["cost", "--rounds", "0"], "rounds is 0"),
         (["cost", "--recipe", "papr"], "Did you mean 'paper'"),
         (["cost", "--backbone", "resnet-tini"], "Did you mean 'resnet-tiny'"),
@@ -103,3 +103,8 @@ def test_a_mistake_gets_one_paragraph_and_exit_code_2(words: list[str], says: st
     assert says in err
     assert "Traceback" not in err
     assert out == ""
+
+
+def test_an_unknown_learner_is_refused_before_anything_is_measured(capsys: Capture) -> None:
+    _, _, err = said([*TINY, "--methods", "simsiam", "xphinet"], capsys)
+    assert err.startswith("phinets: there is no method")

@@ -218,21 +218,26 @@ def test_on_cuda_the_peak_is_what_is_held_and_what_a_step_adds_whoever_else_hold
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = {"now": 1000, "peak": 9000}  # others hold most of it, and had their own peak
+    gradients = [30]  # of the step before
 
     def allocate(n: int) -> None:
         state["now"] += n
         state["peak"] = max(state["peak"], state["now"])
 
+    def rest() -> None:
+        allocate(-sum(gradients))
+        gradients.clear()
+
     def go() -> None:
+        rest()
         allocate(70)
         allocate(-40)
+        gradients.append(30)
 
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: state.update(peak=state["now"]))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: state["now"])
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: state["peak"])
-    left_over = [30]  # gradients of the step before, which the next one would free
-    turn = Turn(go, lambda: allocate(-left_over.pop()), lambda: 5)
-    assert peak_memory(turn, torch.device("cuda")) == 5 + 70
+    assert peak_memory(Turn(go, rest, lambda: 5), torch.device("cuda")) == 5 + 70
 
 
 def test_a_device_that_does_not_tell_its_memory_is_not_asked() -> None:

@@ -75,8 +75,8 @@ def _measured(options: CostOptions, config: RunConfig) -> dict[str, Any]:
         from phinets.experiments.cost import PROTOCOL, costs
         from phinets.experiments.environment import environment
 
-    device = pick_device(options.device)
-    made_with = environment(config.seed, device, Precision(options.precision, device).name)
+    device = pick_device(config.compute.device)
+    made_with = environment(config.seed, device, Precision(config.compute.precision, device).name)
     names = options.methods if REFERENCE in options.methods else (REFERENCE, *options.methods)
     rows = []
     for batch in dict.fromkeys(options.batches):
