@@ -211,6 +211,16 @@ def test_views_that_do_not_fit_leave_every_learner_out(monkeypatch: pytest.Monke
     assert [row.out_of_memory for row in costs(TINY, ["simsiam", "phinet"], 1, CPU)] == [True, True]
 
 
+def test_a_batch_that_no_machine_holds_is_told_at_once() -> None:
+    (found,) = costs(replace(TINY, batch=10**12), ["simsiam"], 1, CPU)
+    assert found.out_of_memory
+
+
+@pytest.mark.parametrize("n", [16, cost.DRAWN + 3])
+def test_a_batch_has_as_many_images_as_asked_for(n: int) -> None:
+    assert len(cost.feed(replace(TINY, batch=n), CPU, steps=2).images) == 2 * n
+
+
 # devices
 
 

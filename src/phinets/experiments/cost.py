@@ -35,6 +35,8 @@ Times = Mapping[str, Sequence[float]]
 
 WARM_UP = 1
 """Rounds that do not count: the first step allocates the optimiser's state and lets libraries choose their kernels."""
+DRAWN = 1024
+"""Different images at most; a larger batch repeats them, so that one that can't fit fails at once."""
 PROTOCOL = (
     "Every learner takes one full training step (forward, backward, optimiser, slow encoder) a round, in turn, on the "
     f"same ready-made views, after {WARM_UP} round that does not count. seconds: median over the rounds; "
@@ -76,8 +78,10 @@ def learners_turns(config: RunConfig, methods: Iterable[str], device: torch.devi
 
 def feed(config: RunConfig, device: torch.device, steps: int = 1) -> Feed:
     """Views of drawn images, enough for some steps, and with the anchor that some learners look at."""
+    n = steps * config.batch
+    drawn = torch.from_numpy(draw(range(min(n, DRAWN)))[0])
     return Feed(
-        images=InMemory(torch.from_numpy(draw(range(steps * config.batch))[0])),
+        images=InMemory(drawn.repeat(-(-n // len(drawn)), 1, 1, 1)[:n]),
         plan=config.plan,
         anchor="original",
         batch=config.batch,
