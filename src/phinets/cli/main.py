@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
+    "bench": "what learners cost on this device",
     "draw": "redraw a picture of the documentation",
 }
 

@@ -71,7 +71,7 @@ def set_up(config: RunConfig) -> Bench:
         torch.set_num_threads(config.compute.threads)
     device = own_device(config.compute.device)
     precision = Precision(config.compute.precision, device)
-    model = _learner(config, device, precision.weights)
+    model = build_learner(config, device, precision.weights)
     split = load(config.data, config.source)
     feed = _feed(config, split, model, precision)
     timetable = Timetable(
@@ -101,7 +101,7 @@ def set_up(config: RunConfig) -> Bench:
     )
 
 
-def _learner(config: RunConfig, device: torch.device, dtype: torch.dtype) -> Learner:
+def build_learner(config: RunConfig, device: torch.device, dtype: torch.dtype) -> Learner:
     """The learner with the weights that the seed gives, on its device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(config.seed, "init").initial_seed())

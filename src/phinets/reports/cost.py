@@ -1,0 +1,125 @@
+"""What learners cost, as the paper's two tables of computational costs: memory, and training time."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.table import Table
+
+from phinets.config.cost import REFERENCE, Cost
+from phinets.config.plain import to_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the paper says a learner costs, with ResNet-18 on its GPU; None where it says nothing."""
+
+    gigabytes: float | None
+    hours: float | None
+
+
+PAPER: Mapping[int, Mapping[str, Published]] = {
+    128: {
+        "byol": Published(4.3, 7.09),
+        "simsiam": Published(3.26, 6.89),
+        "barlow-twins": Published(2.79, 21.38),
+        "phinet": Published(3.25, 6.89),
+        "rm-simsiam": Published(4.06, 7.76),
+        "x-phinet": Published(3.44, 7.04),
+        "x-phinet/cosine": Published(3.44, None),
+    },
+    1024: {
+        "byol": Published(22.28, 6.51),
+        "simsiam": Published(17.10, 6.74),
+        "barlow-twins": Published(12.23, 7.68),
+        "phinet": Published(17.18, 6.44),
+        "rm-simsiam": Published(21.96, 7.03),
+        "x-phinet": Published(17.11, 6.52),
+        "x-phinet/cosine": Published(17.11, None),
+    },
+}
+"""The paper's tables of computational costs by batch size. The one of times has a single X-PhiNet: the MSE one here."""
+
+
+def published(batch: int, method: str) -> dict[str, float | None] | None:
+    """The paper's figures of a learner, and their ratios to its SimSiam; None where it has none."""
+    if method not in PAPER.get(batch, {}):
+        return None
+    own, reference = PAPER[batch][method], PAPER[batch][REFERENCE]
+    return {
+        "gigabytes": own.gigabytes,
+        "memory_to_simsiam": _ratio(own.gigabytes, reference.gigabytes),
+        "hours": own.hours,
+        "time_to_simsiam": _ratio(own.hours, reference.hours),
+    }
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one / other
+
+
+def cost_rows(costs: Iterable[Cost]) -> list[dict[str, Any]]:
+    """The costs as plain rows, the paper's figures beside them."""
+    return [
+        {**to_plain(cost), "hours_800_epochs": cost.hours_800_epochs, "paper": published(cost.batch, cost.method)}
+        for cost in costs
+    ]
+
+
+Column = tuple[str, Callable[[Mapping[str, Any]], str]]
+"""A heading, and what stands below it in the line of a row."""
+
+
+def memory_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Memory at the worst moment of a step, by batch size and learner."""
+    unit, size = ("GB", 1e9) if max((row["bytes"] or 0 for row in rows), default=0) >= 1e9 else ("MB", 1e6)
+
+    def taken(row: Mapping[str, Any]) -> str:
+        return _told(row, row["bytes"] and row["bytes"] / size, 2 if unit == "GB" else 1)
+
+    columns: list[Column] = [(unit, taken), ("× SimSiam", lambda row: _number(row["memory_to_simsiam"], 2))]
+    return _table("Memory of a step", rows, columns + _paper_columns(rows, "GB", "gigabytes", "memory_to_simsiam"))
+
+
+def time_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Time of a step, and of the paper's run if all its steps took as long, by batch size and learner."""
+    columns: list[Column] = [
+        ("ms", lambda row: _told(row, row["seconds"] and 1000 * row["seconds"], 1)),
+        ("× SimSiam", lambda row: _number(row["time_to_simsiam"], 2)),
+        ("extra-\npolated h", lambda row: _number(row["hours_800_epochs"], 2)),
+    ]
+    return _table("Time of a step", rows, columns + _paper_columns(rows, "h", "hours", "time_to_simsiam"))
+
+
+def _paper_columns(rows: Sequence[Mapping[str, Any]], unit: str, figure: str, ratio: str) -> list[Column]:
+    """The paper's figures and their ratios to its SimSiam, where it has any of these rows."""
+    if not any(row["paper"] for row in rows):
+        return []
+
+    def cell(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: "" if row["paper"] is None else _number(row["paper"][name], 2)
+
+    return [(f"paper\n{unit}", cell(figure)), ("paper\n×", cell(ratio))]
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Table:
+    """One line per learner, in a section per batch size."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("learner", no_wrap=True)
+    for heading, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for batch, group in groupby(rows, key=lambda row: row["batch"]):
+        table.add_row(f"[bold]batch {batch}[/bold]")
+        for row in group:
+            table.add_row(f"  {row['method']}", *(cell(row) for _, cell in columns))
+    return table
+
+
+def _told(row: Mapping[str, Any], value: float | None, places: int) -> str:
+    """A measured number, or why there is none."""
+    return "out of memory" if row["out_of_memory"] else _number(value, places)
+
+
+def _number(value: float | None, places: int) -> str:
+    return "–" if value is None else f"{value:.{places}f}"
