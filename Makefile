@@ -15,6 +15,7 @@ bench:  ## what things cost here
 	python benchmarks/step.py
 	python benchmarks/views.py
 	python benchmarks/shapes.py
+	python benchmarks/probe.py
 
 pictures:  ## the README's pictures
 	phinets draw architecture --out docs/pictures/architecture.png --overwrite

@@ -36,9 +36,7 @@ ON_CPU = Exam(device="cpu")
 
 
 @pytest.mark.parametrize(("clock", "ending"), [("fast", ""), ("slow", "_slow")])
-def test_the_command_s_numbers_are_the_run_s_own(
-    miniature: RunRecord, run_folder: Path, clock: Any, ending: str
-) -> None:
+def test_the_command_s_numbers_are_the_run_s(miniature: RunRecord, run_folder: Path, clock: Any, ending: str) -> None:
     found = embedding(run_folder, replace(ON_CPU, encoder=clock))
     known, asked = in_memory(found.known), in_memory(found.asked)
     assert knn_accuracy(*asked, *known, k=7) == getattr(miniature.summary, f"knn{ending}")
