@@ -38,6 +38,7 @@ FILES = {
     "metrics.jsonl",
     "checkpoints",
     "backbone.safetensors",
+    "backbone-slow.safetensors",
     "env.json",
     "curves.png",
     "summary.json",
