@@ -15,6 +15,8 @@ from phinets.dynamics.systems import Floats, System
 GROWTH = (0.2, 6.0)
 """A step's size changes by a factor between these."""
 SAFETY = 0.9
+LONGEST = 1e9
+"""A state that could take a step of so many times 1/ρ rests."""
 
 Watch = Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]]
 """From states (k, m) and the numbers of their points to which of them need not be followed further."""
@@ -57,11 +59,11 @@ def follow(
     atol: float | Floats,
     time: float = np.inf,
     steps: int = 100_000,
-) -> NDArray[np.intp]:
-    """Follow each state until the watcher lets it go, its time is over or it has made so many steps.
+) -> None:
+    """Follow each state until the watcher lets it go, its time is over, it rests, or it has made so many steps.
 
     An error counts beside atol + rtol·|x|, where atol may be a column (k, 1). The watcher sees the states after each
-    step that was good enough. Returned are the points that it never let go.
+    step that was good enough.
     """
     points = np.arange(starts.shape[1])
     state = np.array(starts, dtype=np.float64)
@@ -79,12 +81,12 @@ def follow(
         left = np.where(good, left - h, left)
         with np.errstate(divide="ignore"):
             factor = np.clip(SAFETY * size ** (-1 / 3), *GROWTH)
-        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), left)
-        over = good & (watch(state, points) | (left <= 0))
+        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), np.minimum(left, LONGEST / system.rho))
+        rests = h >= LONGEST / system.rho
+        over = good & (watch(state, points) | (left <= 0) | rests)
         if over.any():
             stay = ~over
             points, state, left, h = points[stay], state[:, stay], left[stay], h[stay]
-    return points
 
 
 def _first_step(system: System, state: Floats, rtol: float, atol: float | Floats) -> Floats:
