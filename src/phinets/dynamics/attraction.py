@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_continuous_lyapunov
 
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
-from phinets.dynamics.integrate import Watch, follow
+from phinets.dynamics.integrate import Care, Watch, follow
 from phinets.dynamics.parabola import Above, Below
 from phinets.dynamics.systems import Floats, PhiNetPhi, SimSiam, System
 
@@ -83,10 +83,11 @@ def _ends(system: System, starts: Floats, sinks: Mapping[int, Floats], rtol: flo
         for label, sink in sinks.items()
     }
     labels = np.full(starts.shape[1], UNDECIDED)
-    atol = rtol * _scales(system, system.rho)[:, None]  # the finest structure is the saddle at ψ ≈ ρ beside the origin
+    fine = _scales(system, system.rho)[:, None]  # the finest structure is the saddle at ψ ≈ ρ beside the origin
+    care = Care(rtol=rtol, atol=rtol * fine, steps=STEPS)
     for first in range(0, starts.shape[1], BLOCK):
         block = labels[first : first + BLOCK]
-        follow(system, starts[:, first : first + BLOCK], _catcher(block, around), rtol=rtol, atol=atol, steps=STEPS)
+        follow(system, starts[:, first : first + BLOCK], _catcher(block, around), care)
     return labels
 
 
