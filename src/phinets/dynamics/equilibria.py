@@ -15,7 +15,7 @@ AnySystem = SimSiam | PhiNet | PhiNetPhi | XPhiNet
 Kind = Literal["sink", "source", "saddle", "degenerate"]
 STILL = 1e-7
 """An eigenvalue whose real part is below this share of ρ (of κ, where that is smaller) counts as zero. At a saddle-node
-whose ρ is rounded to a float the two that meet are 1e-8 apart and move at 1e-8 of ρ; no float can tell them from one."""
+whose ρ is rounded to a float the two that meet are 1e-8 apart and move at 1e-8 of ρ; no float tells them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
