@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
+from phinets.dynamics import basins as maps
 from phinets.dynamics.attraction import UNDECIDED, destinations, neighbourhood, sinks_of
 from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
 from phinets.dynamics.equilibria import AnySystem, equilibria
@@ -61,6 +62,15 @@ def test_a_map_s_borders_are_as_exact_as_its_finest_tolerance(system: AnySystem)
     found = basins(system, Box(), 41)
     starts = np.stack([each.ravel() for each in np.meshgrid(found.psi, found.gamma)])
     np.testing.assert_array_equal(found.labels.ravel(), destinations(system, starts, rtol=1e-6))
+
+
+def test_what_a_rough_first_look_gets_wrong_beside_a_border_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = PhiNet(rho=0.003, version="published")
+    expected = basins(system, Box(), 31).labels
+    monkeypatch.setattr(maps, "ROUGH", 0.3)
+    np.testing.assert_array_equal(basins(system, Box(), 31).labels, expected)
+    monkeypatch.setattr(maps, "FINE", 0.3)
+    assert np.any(basins(system, Box(), 31).labels != expected)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
