@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",
     "draw": "redraw a picture of the documentation",
+    "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
 }
 
 HELP = """\
@@ -40,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run the command that the words name; leave with 0, or with 2 for a mistake that the person can mend."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())))
+        print(HELP.format(commands="\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())))
     elif words[0] == "--version":
         print(f"phinets {__version__}")
     else:

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping
 
-from phinets.cli.actions import Action, action_of
+from phinets.cli.actions import Action, action_of, in_module
 from phinets.cli.outcome import Outcome
 
-ACTIONS: Mapping[str, Action] = {}
+ACTIONS: Mapping[str, Action] = {
+    "equilibria": Action("all equilibria, their kinds and eigenvalues", in_module("phinets.cli.dynamics.equilibria")),
+    "bifurcations": Action(
+        "every weight decay at which equilibria are born, and the sinks between",
+        in_module("phinets.cli.dynamics.bifurcations"),
+    ),
+    "basins": Action("which sink each start of a box ends in", in_module("phinets.cli.dynamics.basins")),
+}
 
 
 def command(words: list[str]) -> Outcome:
