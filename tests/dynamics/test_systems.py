@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phinets.config.errors import UserError
-from phinets.dynamics.systems import SYSTEMS, PhiNet, PhiNetPhi, SimSiam, System, Version
+from phinets.dynamics.systems import SYSTEMS, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
 RANDOM = np.random.default_rng(0)
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -14,6 +14,7 @@ EVERY: list[System] = [
     SimSiam(sigma2=0.7, rho=0.05, tau=0.9),
     *(PhiNet(sigma2=0.7, rho=0.05, version=v) for v in VERSIONS),
     *(PhiNetPhi(sigma2=0.7, rho=0.05, version=v) for v in VERSIONS),
+    *(XPhiNet(sigma2=0.7, rho=0.05, version=v, kappa=0.4) for v in VERSIONS),
 ]
 
 

@@ -4,8 +4,8 @@ A state is an array (k, …): its first axis holds the k variables, the others a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ class System(Protocol):
 
     @property
     def rho(self) -> float: ...
+
+    @property
+    def s(self) -> float:
+        """1 + σ²."""
+
+    def with_rho(self, rho: float) -> Self:
+        """The same flow under another weight decay."""
 
     def flow(self, state: Floats) -> Floats:
         """Time derivative of each variable: (k, …) → (k, …)."""
@@ -55,6 +62,10 @@ class _Setting:
     def s(self) -> float:
         """1 + σ², the variance of a view."""
         return 1 + self.sigma2
+
+    def with_rho(self, rho: float) -> Self:
+        """The same flow under another weight decay."""
+        return replace(self, rho=rho)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +179,74 @@ class PhiNetPhi(_Versioned):
         return np.stack([np.stack(row) for row in rows])
 
 
-SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi]] = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XPhiNet(_Versioned):
+    """X-PhiNet: Sim-2 aims at a slow encoder W_s that follows the fast one, Ẇ_s = κ(W_f − W_s).
+
+    The loss ½E‖W_h W_f x⁽¹⁾ − SG(W_f x⁽²⁾)‖² + ½E‖W_g W_h W_f x⁽¹⁾ − SG(W_s x)‖² has the gradients
+    ∇_f = W_hᵀE, ∇_h = E W_fᵀ with E = {s(I + W_gᵀW_g)W_h − I}W_f − W_gᵀW_s, and ∇_g = {sW_gW_hW_f − W_s}W_fᵀW_hᵀ.
+    Let W_f and W_s share their singular vectors, W_f = U diag(a) Vᵀ and W_s = U diag(b) Vᵀ, and W_h = U diag(ψ) Uᵀ,
+    W_g = U diag(γ) Uᵀ. Then every term has the same vectors, they stay, and each direction moves alone: with
+    e = s(1+γ²)ψa − a − γb,
+
+    ȧ = −ψe − ρa,  ψ̇ = −ae − ρψ,  γ̇ = {ba − sγψa²}ψ − ργ,  ḃ = κ(a − b).
+
+    Hence d/dt (a² − ψ²) = −2ρ(a² − ψ²): a² = ψ² is invariant and attracts. The signs of a and b change nothing when
+    they change together ((a, b) → (−a, −b) is a symmetry), so a = ψ may be taken, and `slow` is b in that sign: slow/ψ
+    = b/a tells how far the slow encoder has come. On a = ψ:
+
+    ψ̇ = {1 − s(1+γ²)ψ}ψ² + γψ·slow − ρψ,  γ̇ = {slow − sγψ²}ψ² − ργ,  d/dt slow = κ(ψ − slow).
+
+    `published` makes the paper's slip here too: W_g is lost from the first term of ∇_g, so γ̇ = {slow − sψ²}ψ² − ργ.
+    At slow = ψ, and so for κ → ∞, both are PhiNet's, and all equilibria are PhiNet's; their stability need not be.
+    A slow encoder that keeps the share m of itself at each step of size η has κ = (1 − m)/η.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("psi", "gamma", "slow")
+    kappa: float = 0.33
+    """κ > 0: the rate at which the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
+
+    def __post_init__(self) -> None:
+        _Setting.__post_init__(self)
+        if self.kappa <= 0:
+            raise UserError(f"kappa is {self.kappa}, but a slow encoder that follows needs a rate above 0, e.g. 0.33.")
+
+    def flow(self, state: Floats) -> Floats:
+        psi, gamma, slow = state
+        lag = slow - psi
+        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        return np.stack(
+            [
+                push * psi**2 + gamma * psi * lag - self.rho * psi,
+                self.pull(psi, gamma) * psi**3 + lag * psi**2 - self.rho * gamma,
+                -self.kappa * lag,
+            ]
+        )
+
+    def jacobian(self, state: Floats) -> Floats:
+        psi, gamma, slow = state
+        pull_psi, pull_gamma = self.pull_slopes(psi, gamma)
+        zero = np.zeros_like(psi)
+        rows: list[list[Any]] = [
+            [
+                2 * psi - 3 * self.s * (1 + gamma**2) * psi**2 + gamma * slow - self.rho,
+                psi * slow - 2 * self.s * gamma * psi**3,
+                gamma * psi,
+            ],
+            [
+                pull_psi * psi**3 + 3 * (self.pull(psi, gamma) - 1) * psi**2 + 2 * slow * psi,
+                pull_gamma * psi**3 - self.rho,
+                psi**2,
+            ],
+            [zero + self.kappa, zero, zero - self.kappa],
+        ]
+        return np.stack([np.stack(row) for row in rows])
+
+
+SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi] | type[XPhiNet]] = {
     "simsiam": SimSiam,
     "phinet": PhiNet,
     "phinet-phi": PhiNetPhi,
+    "x-phinet": XPhiNet,
 }
 """The flows of a few numbers, by name; the matrix flow is `phinets.dynamics.matrix`."""

@@ -1,0 +1,158 @@
+"""Polynomials with rational coefficients, and all their real roots: counted exactly, none lost, none twice.
+
+A polynomial is a list of coefficients, lowest power first, without zeros at its end; the empty list is 0.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import zip_longest
+from math import gcd, lcm
+
+Polynomial = list[Fraction]
+BITS = 64
+"""A root is told to within 2^−64 of its size, more than a float holds."""
+
+
+def exact(number: float) -> Fraction:
+    """The decimal that a float is written as: 0.1 is a tenth, so that 0.1 = 1/(4 · 2.5) holds."""
+    return Fraction(repr(float(number)))
+
+
+def polynomial(*coefficients: int | Fraction) -> Polynomial:
+    """From the lowest power on."""
+    return _trimmed([Fraction(each) for each in coefficients])
+
+
+def add(p: Polynomial, q: Polynomial) -> Polynomial:
+    """p + q."""
+    return _trimmed([a + b for a, b in zip_longest(p, q, fillvalue=Fraction(0))])
+
+
+def multiply(p: Polynomial, *others: Polynomial) -> Polynomial:
+    """p · q · …"""
+    for q in others:
+        product = [Fraction(0)] * max(len(p) + len(q) - 1, 0)
+        for i, a in enumerate(p):
+            for j, b in enumerate(q):
+                product[i + j] += a * b
+        p = _trimmed(product)
+    return p
+
+
+def derivative(p: Polynomial) -> Polynomial:
+    """dp/dx."""
+    return [k * a for k, a in enumerate(p)][1:]
+
+
+def value(p: Polynomial, x: Fraction) -> Fraction:
+    """p(x)."""
+    total = Fraction(0)
+    for a in reversed(p):
+        total = total * x + a
+    return total
+
+
+def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
+    """All distinct real roots in [−bound, bound] except 0, ascending.
+
+    Sturm's theorem: a root's interval is known to hold one root, and no other, before it is narrowed down.
+    """
+    if not p:
+        raise ValueError("every number is a root of the polynomial 0")
+    chain = _sturm(_integers(p))
+    at = {x: _variations(chain, x) for x in (Fraction(-bound), Fraction(0), Fraction(bound))}
+    edge = [Fraction(-bound)] if _sign(chain[0], Fraction(-bound)) == 0 else []
+    open_ends = [(Fraction(0), Fraction(bound)), (Fraction(-bound), Fraction(0))]
+    found: list[Fraction] = []
+    while open_ends:
+        low, high = open_ends.pop()
+        inside = at[low] - at[high]
+        if inside == 1:
+            found.append(_narrowed(chain[0], low, high))
+        elif inside > 1:
+            middle = (low + high) / 2
+            at[middle] = _variations(chain, middle)
+            open_ends += [(middle, high), (low, middle)]
+    return edge + [x for x in found if x]
+
+
+def _narrowed(p: list[int], low: Fraction, high: Fraction) -> Fraction:
+    """The one root in (low, high], by halving: p changes its sign there and nowhere else."""
+    right = _sign(p, high)
+    if right == 0:
+        return high
+    if low < 0 <= high and _sign(p, Fraction(0)) == 0:
+        return Fraction(0)
+    while high - low > max(abs(low), abs(high)) / 2**BITS:
+        middle = (low + high) / 2
+        here = _sign(p, middle)
+        if here == 0:
+            return middle
+        low, high = (low, middle) if here == right else (middle, high)
+    return (low + high) / 2
+
+
+def _sturm(p: list[int]) -> list[list[int]]:
+    """Sturm's chain of p without its multiple roots: p, p′, and each next minus the remainder of the two before."""
+    chain = [p, _primitive([k * a for k, a in enumerate(p)][1:])]
+    while chain[-1]:
+        chain.append(_primitive([-a for a in _remainder(chain[-2], chain[-1])]))
+    common = chain[-2]
+    return chain[:-1] if len(common) == 1 else _sturm(_quotient(p, common))
+
+
+def _variations(chain: Sequence[list[int]], x: Fraction) -> int:
+    """How often the chain's values at x change their sign."""
+    signs = [sign for p in chain if (sign := _sign(p, x))]
+    return sum(a != b for a, b in zip(signs, signs[1:], strict=False))
+
+
+def _sign(p: list[int], x: Fraction) -> int:
+    """The sign of p(x), in whole numbers."""
+    over, under, total, power = x.numerator, x.denominator, 0, 1
+    for a in reversed(p):
+        total = total * over + a * power
+        power *= under
+    return (total > 0) - (total < 0)
+
+
+def _remainder(p: list[int], q: list[int]) -> list[int]:
+    """A positive multiple of the remainder of p by q."""
+    p, size, sign = list(p), abs(q[-1]), 1 if q[-1] > 0 else -1
+    while len(p) >= len(q):
+        lead, shift = sign * p[-1], len(p) - len(q)
+        p = [size * a for a in p]
+        for i, b in enumerate(q):
+            p[i + shift] -= lead * b
+        while p and p[-1] == 0:
+            p.pop()
+    return p
+
+
+def _quotient(p: list[int], q: list[int]) -> list[int]:
+    """p / q where q divides p."""
+    rest, result = [Fraction(a) for a in p], []
+    while len(rest) >= len(q):
+        lead, shift = rest[-1] / q[-1], len(rest) - len(q)
+        result.append(lead)
+        for i, b in enumerate(q):
+            rest[i + shift] -= lead * b
+        rest.pop()
+    return _integers(result[::-1])
+
+
+def _integers(p: Polynomial) -> list[int]:
+    """A positive multiple of p in whole numbers."""
+    under = lcm(*(a.denominator for a in p))
+    return _primitive([int(a * under) for a in p])
+
+
+def _primitive(p: list[int]) -> list[int]:
+    common = gcd(*p) if p else 1
+    return [a // common for a in p]
+
+
+def _trimmed(p: Polynomial) -> Polynomial:
+    while p and p[-1] == 0:
+        p.pop()
+    return p
