@@ -31,7 +31,7 @@ from phinets.dynamics.paths import (
     require_weights,
     symmetric_part,
 )
-from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
+from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
 SIGMA2, RHO = 0.7, 0.05
@@ -161,6 +161,22 @@ def test_on_the_parabola_the_matrix_path_is_the_two_variable_path(version: Versi
     ).y.reshape(2, 3, -1)  # fmt: skip
     for name, row in zip(("psi", "gamma"), found, strict=True):
         np.testing.assert_allclose(np.sort(eigenvalues(path)[name], axis=1), np.sort(row.T, axis=1), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_x_phinet_s_reduced_path_is_its_matrix_path(version: Version) -> None:
+    start = np.array([[0.5, 0.3, 0.12], [0.1, 0.4, -0.2], [0.3, 0.35, 0.2]])  # ψ, γ, slow
+    setting: dict[str, Any] = {"sigma2": 1.5, "rho": 0.03, "kappa": 0.04, "version": version}
+    system, reduced = MatrixXPhiNet(**setting), XPhiNet(**setting)
+    times = np.linspace(0, 60, 13)
+    path = integrate(system, aligned_weights(system, 4, start[[0, 1, 0, 2]]), times)
+    found = solve_ivp(
+        lambda _, y: reduced.flow(y.reshape(3, 3)).ravel(), (0, 60), start.ravel(), "DOP853", times,
+        rtol=1e-11, atol=1e-13,
+    ).y.reshape(3, 3, -1)  # fmt: skip
+    slow = np.linalg.svd(path.weights["W_s"], compute_uv=False)
+    for row, values in zip(found, (eigenvalues(path)["psi"], eigenvalues(path)["gamma"], slow), strict=True):
+        np.testing.assert_allclose(np.sort(values, axis=1), np.sort(row.T, axis=1), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("tau", [1.0, 0.7])

@@ -10,17 +10,17 @@ the flow Ẇ = −∇L − ρW is
     Ẇ_f = −W_hᵀ(R₁ + W_gᵀR₂) − ρW_f,    Ẇ_h = −(R₁ + W_gᵀR₂)W_fᵀ − ρW_h,    Ẇ_g = −R₂Zᵀ − ρW_g.
 
 PhiNet has T₁ = T₂ = W_f, SimSiam T₁ = τW_f and no second term, BYOL T₁ = W_s, X-PhiNet T₁ = W_f and T₂ = W_s. The slow
-encoder follows by Ẇ_s = κ(W_f − W_s), the limit of W_s ← βW_s + (1 − β)W_f after each step of size η with κ = (1 − β)/η.
+encoder follows by Ẇ_s = κ(W_f − W_s), the limit of W_s ← βW_s + (1 − β)W_f after each step of size η; κ = (1 − β)/η.
 
 Two laws need no symmetry.
-1. −W_hᵀ(R₁ + W_gᵀR₂)W_fᵀ is both Ẇ_fW_fᵀ + ρW_fW_fᵀ and W_hᵀẆ_h + ρW_hᵀW_h. So in every flow here, whatever the targets and
-   whatever W_g does, d/dt (W_hᵀW_h − W_fW_fᵀ) = −2ρ(W_hᵀW_h − W_fW_fᵀ).
+1. −W_hᵀ(R₁ + W_gᵀR₂)W_fᵀ is both Ẇ_fW_fᵀ + ρW_fW_fᵀ and W_hᵀẆ_h + ρW_hᵀW_h. So in every flow here, whatever the
+   targets and whatever W_g does, d/dt (W_hᵀW_h − W_fW_fᵀ) = −2ρ(W_hᵀW_h − W_fW_fᵀ).
 2. For orthogonal P and Q, PW_fQᵀ, PW_gPᵀ, PW_hPᵀ, PW_sQᵀ flow as the originals do.
 
 Aligned weights W_f = U diag(a) Vᵀ, W_h = U diag(ψ) Uᵀ, W_g = U diag(γ) Uᵀ, W_s = U diag(b) Vᵀ stay aligned, and each
 direction moves alone: ȧ = ψ·push − ρa, ψ̇ = a·push − ρψ, γ̇ = (t₂ − sγψa)aψ − ργ with push = t₁ − sψa + γ(t₂ − sγψa),
-where t₁, t₂ are the targets' singular values (a or b). On a = ψ this is `systems.PhiNet` for t₁ = t₂ = a, and for
-X-PhiNet ψ̇ = {ψ + γb − s(1 + γ²)ψ²}ψ − ρψ, γ̇ = {b − sγψ²}ψ² − ργ, ḃ = κ(ψ − b).
+where t₁, t₂ are the targets' singular values (a or b). With a² = φ this is `systems.PhiNetPhi` for PhiNet; on a = ψ it
+is `systems.PhiNet`, `systems.XPhiNet` and `systems.SimSiam`.
 """
 
 from collections.abc import Mapping
@@ -55,8 +55,8 @@ class MatrixSystem(Protocol):
 class _Slow(_Setting):
     """What has a slow encoder."""
 
-    kappa: float = 0.1
-    """κ > 0: how fast the slow encoder follows, Ẇ_s = κ(W_f − W_s)."""
+    kappa: float = 0.33
+    """κ > 0: how fast the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def __post_init__(self) -> None:
         _Setting.__post_init__(self)

@@ -115,7 +115,7 @@ def norms(path: Path) -> dict[str, Floats]:
     found |= {
         f"asymmetry_{name[-1]}": path.weights[name] - _t(path.weights[name]) for name in SQUARE if name in path.weights
     }
-    return {name: np.linalg.norm(matrix, axis=(-2, -1)) for name, matrix in found.items()}
+    return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in found.items()}
 
 
 def eigenvalues(path: Path) -> dict[str, Floats]:
@@ -124,7 +124,7 @@ def eigenvalues(path: Path) -> dict[str, Floats]:
     found = {"phi": f @ _t(f), "psi": symmetric_part(path.weights["W_h"])}
     if "W_g" in path.weights:
         found["gamma"] = symmetric_part(path.weights["W_g"])
-    return {name: np.linalg.eigvalsh(matrix)[..., ::-1] for name, matrix in found.items()}
+    return {name: np.linalg.eigvalsh(matrix)[..., ::-1].astype(np.float64) for name, matrix in found.items()}
 
 
 def aligned(weights: Weights) -> dict[str, Floats]:
@@ -145,6 +145,33 @@ def aligned(weights: Weights) -> dict[str, Floats]:
     if "W_s" in weights:
         found["W_s"] = diagonal(np.diag(left.T @ weights["W_s"] @ right.T))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """A matrix flow over time, beside what the reduced equations say from the same start."""
+
+    path: Path
+    norms: Mapping[str, Floats]
+    """Each (n,)."""
+    eigenvalues: Mapping[str, Floats]
+    """Each (n, m), falling."""
+    predicted: Mapping[str, Floats]
+    """The same of the aligned start's path."""
+
+    @property
+    def differences(self) -> Floats:
+        """The largest distance of any eigenvalue from its prediction, at each time."""
+        each = [np.abs(self.eigenvalues[name] - self.predicted[name]).max(axis=1) for name in self.predicted]
+        found: Floats = np.max(each, axis=0)
+        return found
+
+
+def follow(system: MatrixSystem, start: Weights, times: Floats) -> Following:
+    """Integrate and measure; the prediction starts from `aligned(start)`."""
+    path = integrate(system, start, times)
+    predicted = eigenvalues(integrate(system, aligned(start), times))
+    return Following(path=path, norms=norms(path), eigenvalues=eigenvalues(path), predicted=predicted)
 
 
 def decay_rate(times: Floats, values: Floats) -> float | None:

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 
-from phinets.cli.actions import Action, action_of
+from phinets.cli.actions import Action, action_of, in_module
 from phinets.cli.outcome import Outcome
 
-ACTIONS: Mapping[str, Action] = {}
+ACTIONS: Mapping[str, Action] = {
+    "flow": Action(
+        "integrate the matrix flow: commutators, the parabola, symmetry, eigenvalues",
+        in_module("phinets.cli.dynamics.flow"),
+    ),
+}
 
 
 def command(words: list[str]) -> Outcome:
