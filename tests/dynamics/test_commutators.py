@@ -1,4 +1,4 @@
-"""The commutators' equations: the right ones are the exact derivative, the printed ones are told apart by their terms."""
+"""The commutators' equations: the right ones are the exact derivative, the printed ones are sorted by their terms."""
 
 import numpy as np
 import pytest

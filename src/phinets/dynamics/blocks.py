@@ -65,7 +65,7 @@ def block_errors(version: Version, at: Place) -> dict[str, float]:
 
 
 def smallest_eigenvalue(version: Version, at: Place) -> float:
-    """λ_min of the symmetric part of 3ρI + K, by the right equations; alignment at this rate is sure where it is above 0."""
+    """λ_min of the symmetric part of the right 3ρI + K; where it is above 0, the commutators shrink at this rate."""
     blocks = right_blocks(version, at)
     whole = np.block([[blocks[f"K{i}{j}"] for j in (1, 2, 3)] for i in (1, 2, 3)])
     return float(np.linalg.eigvalsh((whole + whole.T) / 2)[0]) + 3 * at.rho

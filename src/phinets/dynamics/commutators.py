@@ -42,7 +42,7 @@ class Term:
 
     def operator(self) -> Floats:
         """Σ Rᵀ⊗L, (m², m²): what acts on the columns of C, stacked."""
-        return total([np.kron(right.T, left) for left, right in self.pieces])
+        return total([np.kron(right.T, left).astype(np.float64) for left, right in self.pieces])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def sum_of(terms: Sequence[Term], commutators: Mapping[str, Floats]) -> Floats:
 
 def total(matrices: Sequence[Floats]) -> Floats:
     """The sum of some matrices."""
-    return np.add.reduce(np.stack(matrices), axis=0)
+    return np.stack(matrices).sum(axis=0)
 
 
 def right_terms(version: Version, at: Place) -> dict[str, tuple[Term, ...]]:

@@ -6,10 +6,10 @@ from phinets.cli.actions import Action, action_of, in_module
 from phinets.cli.outcome import Outcome
 
 ACTIONS: Mapping[str, Action] = {
-    "flow": Action(
-        "integrate the matrix flow: commutators, the parabola, symmetry, eigenvalues",
-        in_module("phinets.cli.dynamics.flow"),
-    ),
+    "equilibria": Action("all equilibria, their kinds and eigenvalues", in_module("phinets.cli.dynamics.equilibria")),
+    "flow": Action("the matrix flow over time: what decays, what is kept", in_module("phinets.cli.dynamics.flow")),
+    "train": Action("the same networks, trained by SGD beside the flow", in_module("phinets.cli.dynamics.train")),
+    "check-paper": Action("the paper's statements, one by one", in_module("phinets.cli.dynamics.check_paper")),
 }
 
 
