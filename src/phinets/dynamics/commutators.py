@@ -103,7 +103,8 @@ def sum_of(terms: Sequence[Term], commutators: Mapping[str, Floats]) -> Floats:
 
 def total(matrices: Sequence[Floats]) -> Floats:
     """The sum of some matrices."""
-    return np.stack(matrices).sum(axis=0)
+    summed: Floats = np.stack(matrices).sum(axis=0)
+    return summed
 
 
 def right_terms(version: Version, at: Place) -> dict[str, tuple[Term, ...]]:
