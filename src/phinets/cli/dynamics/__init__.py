@@ -10,6 +10,10 @@ ACTIONS: Mapping[str, Action] = {
     "flow": Action("the matrix flow over time: what decays, what is kept", in_module("phinets.cli.dynamics.flow")),
     "train": Action("the same networks, trained by SGD beside the flow", in_module("phinets.cli.dynamics.train")),
     "check-paper": Action("the paper's statements, one by one", in_module("phinets.cli.dynamics.check_paper")),
+    "bifurcations": Action(
+        "every weight decay at which equilibria are born, and the sinks between",
+        in_module("phinets.cli.dynamics.bifurcations"),
+    ),
 }
 
 
