@@ -17,7 +17,7 @@ from phinets.dynamics.commutators import (
     verdicts,
 )
 from phinets.dynamics.matrix import MatrixFlow
-from phinets.dynamics.paths import Start, commutator, integrate, random_start
+from phinets.dynamics.matrix_paths import Start, commutator, integrate, random_start
 from phinets.dynamics.systems import Floats, Version
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")

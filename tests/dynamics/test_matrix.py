@@ -20,7 +20,7 @@ from phinets.dynamics.matrix import (
     packed,
     unpacked,
 )
-from phinets.dynamics.paths import (
+from phinets.dynamics.matrix_paths import (
     Start,
     aligned,
     decay_rate,

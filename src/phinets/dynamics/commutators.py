@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phinets.dynamics.matrix import MatrixFlow, Weights
-from phinets.dynamics.paths import commutator
+from phinets.dynamics.matrix_paths import commutator
 from phinets.dynamics.systems import Floats, Version
 
 NAMES = ("C1", "C2", "C3")

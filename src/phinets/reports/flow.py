@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from phinets.reports.palette import CA1, CA3, FAINT, FAST, INK, SLOW, TERMS
 
 if TYPE_CHECKING:
-    from phinets.dynamics.paths import Following
+    from phinets.dynamics.matrix_paths import Following
 
 NORMS: Mapping[str, tuple[str, str]] = {
     "C1": ("[Φ, W$_g$]", CA1),

@@ -14,7 +14,7 @@ from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
-    from phinets.dynamics.paths import Following
+    from phinets.dynamics.matrix_paths import Following
     from phinets.dynamics.systems import Floats
 
 ROWS = 12
@@ -49,7 +49,7 @@ def command(words: list[str]) -> Outcome:
     require_free(options.out, options.overwrite)
     import numpy as np
 
-    from phinets.dynamics.paths import follow
+    from phinets.dynamics.matrix_paths import follow
 
     weights, last = options.weights(), options.time or 10 / options.rho
     told = np.concatenate([[0.0], np.geomspace(last / 1000, last, ROWS - 1)])
@@ -76,7 +76,7 @@ def _row(found: "Following", k: int) -> dict[str, Any]:
 
 
 def _summary(found: "Following", rho: float) -> dict[str, Any]:
-    from phinets.dynamics.paths import decay_rate
+    from phinets.dynamics.matrix_paths import decay_rate
 
     times, balance = found.path.times, found.norms["balance"]
     return {
