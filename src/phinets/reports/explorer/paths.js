@@ -78,16 +78,16 @@ function separatrices(setting, saddle, box) {
   });
 }
 
-// The curve of ψ̇ = 0 away from ψ = 0, exactly: sψ(1+γ²) − (1+γ) = −ρ/ψ is, with R² = (2 − 4sρ)/4s²,
-// ψ = 1/2s + R cos θ and γ = (1 + 2sR sin θ)/2sψ. No such curve for ρ > 1/2s; a pole where ψ = 0.
+// The curve of ψ̇ = 0 away from ψ = 0, exactly: the circle (2sψ−1)² + (2sψγ−1)² = 2 − 4sρ, by its angle. It has a pole
+// at ψ = 0, and is empty for ρ > 1/2s.
 function psiNullcline({ sigma2, rho }, pieces = 720) {
   const s = 1 + sigma2;
-  const radius = Math.sqrt(2 - 4 * s * rho) / (2 * s);
+  const radius = Math.sqrt(2 - 4 * s * rho);
   if (!(radius > 0)) return [];
   return Array.from({ length: pieces + 1 }, (_, i) => {
     const angle = (2 * Math.PI * i) / pieces;
-    const psi = 1 / (2 * s) + radius * Math.cos(angle);
-    return [psi, (1 + 2 * s * radius * Math.sin(angle)) / (2 * s * psi)];
+    const across = 1 + radius * Math.cos(angle);
+    return [across / (2 * s), (1 + radius * Math.sin(angle)) / across];
   });
 }
 
