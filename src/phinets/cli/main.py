@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
     "draw": "redraw a picture of the documentation",
+    "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
 }
 
 HELP = """\
@@ -38,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run the command that the words name; leave with 0, or with 2 for a mistake that the person can mend."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())))
+        print(HELP.format(commands="\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())))
     elif words[0] == "--version":
         print(f"phinets {__version__}")
     else:

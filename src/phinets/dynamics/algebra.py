@@ -5,12 +5,12 @@ A polynomial is a list of coefficients, lowest power first, without zeros at its
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import gcd, lcm
 
 Polynomial = list[Fraction]
-BITS = 64
-"""A root is told to within 2^−64 of its size, more than a float holds."""
+BITS = 96
+"""A root is told to within 2^−96 of its size, so that what is computed from it holds to the last digit of a float."""
 
 
 def exact(number: float) -> Fraction:
@@ -61,7 +61,7 @@ def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
         raise ValueError("every number is a root of the polynomial 0")
     chain = _sturm(_integers(p))
     at = {x: _variations(chain, x) for x in (Fraction(-bound), Fraction(0), Fraction(bound))}
-    edge = [Fraction(-bound)] if _sign(chain[0], Fraction(-bound)) == 0 else []
+    edge = [Fraction(-bound)] if _sign(chain[0], -bound, 1) == 0 else []
     open_ends = [(Fraction(0), Fraction(bound)), (Fraction(-bound), Fraction(0))]
     found: list[Fraction] = []
     while open_ends:
@@ -78,18 +78,19 @@ def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
 
 def _narrowed(p: list[int], low: Fraction, high: Fraction) -> Fraction:
     """The one root in (low, high], by halving: p changes its sign there and nowhere else."""
-    right = _sign(p, high)
+    under = max(low.denominator, high.denominator)  # powers of two, as every end is
+    a, b = int(low * under), int(high * under)
+    right = _sign(p, b, under)
     if right == 0:
         return high
-    if low < 0 <= high and _sign(p, Fraction(0)) == 0:
-        return Fraction(0)
-    while high - low > max(abs(low), abs(high)) / 2**BITS:
-        middle = (low + high) / 2
-        here = _sign(p, middle)
+    while (b - a) << BITS > max(abs(a), abs(b)):
+        a, b, under = 2 * a, 2 * b, 2 * under
+        middle = (a + b) // 2
+        here = _sign(p, middle, under)
         if here == 0:
-            return middle
-        low, high = (low, middle) if here == right else (middle, high)
-    return (low + high) / 2
+            return Fraction(middle, under)
+        a, b = (a, middle) if here == right else (middle, b)
+    return Fraction(a + b, 2 * under)
 
 
 def _sturm(p: list[int]) -> list[list[int]]:
@@ -103,13 +104,13 @@ def _sturm(p: list[int]) -> list[list[int]]:
 
 def _variations(chain: Sequence[list[int]], x: Fraction) -> int:
     """How often the chain's values at x change their sign."""
-    signs = [sign for p in chain if (sign := _sign(p, x))]
-    return sum(a != b for a, b in zip(signs, signs[1:], strict=False))
+    signs = [sign for p in chain if (sign := _sign(p, x.numerator, x.denominator))]
+    return sum(a != b for a, b in pairwise(signs))
 
 
-def _sign(p: list[int], x: Fraction) -> int:
-    """The sign of p(x), in whole numbers."""
-    over, under, total, power = x.numerator, x.denominator, 0, 1
+def _sign(p: list[int], over: int, under: int) -> int:
+    """The sign of p(over / under), in whole numbers."""
+    total, power = 0, 1
     for a in reversed(p):
         total = total * over + a * power
         power *= under

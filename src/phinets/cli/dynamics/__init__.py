@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from phinets.cli.actions import Action, action_of
+from phinets.cli.actions import Action, action_of, in_module
 from phinets.cli.outcome import Outcome
 
-ACTIONS: Mapping[str, Action] = {}
+ACTIONS: Mapping[str, Action] = {
+    "equilibria": Action("all equilibria, their kinds and eigenvalues", in_module("phinets.cli.dynamics.equilibria")),
+}
 
 
 def command(words: list[str]) -> Outcome:

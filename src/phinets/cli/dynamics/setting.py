@@ -1,6 +1,6 @@
 """What the actions of `phinets dynamics` have in common: which flow, how strong the views, how much weight decay."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from phinets.config.errors import UserError, look_up
@@ -28,6 +28,12 @@ class Family:
 
     def __post_init__(self) -> None:
         self.flow_at(1.0)
+
+    def plain(self) -> dict[str, Any]:
+        """What was asked, for JSON: all numbers of the flow."""
+        return {"system": self.system} | {
+            name: value for name, value in asdict(self.flow_at(1.0)).items() if name != "rho"
+        }
 
     def flow_at(self, rho: float) -> "SimSiam | PhiNet | PhiNetPhi | XPhiNet":
         """The flow under this weight decay, or what is wrong with its words."""
@@ -61,6 +67,10 @@ class Setting(Family):
 
     def __post_init__(self) -> None:
         self.flow()
+
+    def plain(self) -> dict[str, Any]:
+        """What was asked, for JSON: all numbers of the flow."""
+        return {"system": self.system} | asdict(self.flow())
 
     def flow(self) -> "SimSiam | PhiNet | PhiNetPhi | XPhiNet":
         """The flow that the words name."""
