@@ -51,6 +51,12 @@ def window_around(systems: Sequence[SimSiam | PhiNet]) -> Window:
     return Window(psi_min=float(a), psi_max=float(b), gamma_min=float(c), gamma_max=float(d))
 
 
+def sample_starts(window: Window) -> list[tuple[float, float]]:
+    """A few starts that lie apart: near the corners, and left and right of the middle."""
+    shares = np.array([[0.06, 0.85], [0.36, 0.93], [0.94, 0.8], [0.94, 0.12], [0.42, 0.2], [0.06, 0.12]])
+    return [(float(psi), float(gamma)) for psi, gamma in window.corner + shares * window.size]
+
+
 def psi_nullcline(system: PhiNet, pieces: int = 2000) -> Floats:
     """Where ψ̇ = 0 away from ψ = 0, exactly: (2, n), a gap of NaN at its pole ψ = 0; empty for ρ > 1/2s.
 

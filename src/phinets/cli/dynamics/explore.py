@@ -11,7 +11,7 @@ from phinets.config.errors import UserError
 
 @dataclass(frozen=True)
 class Explore:
-    """Write a page to play with: PhiNet beside SimSiam, sliders for ρ and σ², trajectories by a click. It works offline.
+    """Write a page to play with, offline: PhiNet beside SimSiam, sliders for ρ and σ², trajectories by a click.
 
     Example: phinets dynamics explore --out explorer.html
     """
