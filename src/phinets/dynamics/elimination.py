@@ -26,6 +26,8 @@ from phinets.dynamics.systems import Version
 InV = list[Polynomial]
 """A polynomial in v whose coefficients are polynomials in u, lowest power first."""
 BOUND = 2
+ON_THE_CURVE = Fraction(1, 10**12)
+"""How far from 0 the curve's polynomial may be at a point of it. A u whose v are two complex ones gives no point."""
 ONE, U = polynomial(1), polynomial(0, 1)
 MINUS = polynomial(-1)
 TURN = polynomial(1, -2)
@@ -71,6 +73,29 @@ class Curve:
         F_u, F_v = [derivative(each) for each in F], [multiply(polynomial(k), each) for k, each in enumerate(F)][1:]
         return self.zeros(_plus(_times([TURN], F_v), _times([MINUS, polynomial(2)], F_u)))
 
+    def wobbles(self, k: Fraction) -> list[tuple[Fraction, Fraction]]:
+        """The points where X-PhiNet of rate κ = k/s has two eigenvalues ±iω, ω > 0: a Hopf bifurcation.
+
+        Let A be the Jacobian of (ψ, γ) at a fixed slow, and J PhiNet's own. X-PhiNet's eigenvalues are the roots of
+        λ³ + (κ − tr A)λ² + (det A − κ tr J)λ + κ det J; two are ±iω where (κ − tr A)(det A − κ tr J) = κ det J and
+        ω² = det A − κ tr J > 0. κ det J is 0 where PhiNet's is: the saddle-nodes are the same.
+        """
+        sharp = polynomial(0, 0, 0, 0, self.c)
+        corrected = self.version == "corrected"
+        r: InV = [polynomial(0, 1, -1), ONE, MINUS]
+        top: InV = [polynomial(0, 1, -2), [], polynomial(-2)]  # sA₁₁ = u − 2(u² + v²)
+        bottom = _times([MINUS], _plus(r, [sharp] if corrected else []))  # sA₂₂ = −r, less cu⁴ where γ̇ holds −sγψ⁴
+        twist: InV = [sharp, multiply(polynomial(-2), sharp)]  # s²A₁₂A₂₃ = cu⁴(1 − 2v)
+        gain: InV = [polynomial(2), polynomial(-4)] if corrected else [polynomial(2, -4)]  # A₂₁/A₂₃
+        det_a = _plus(_times(top, bottom), _times([MINUS], _times(twist, gain)))
+        det_j = _plus(det_a, _plus(_times([[], ONE], bottom), _times([MINUS], twist)))
+        trace_a = _plus(top, bottom)
+        squared = _plus(det_a, _times([polynomial(-k)], _plus(trace_a, [[], ONE])))
+        balance = _plus(
+            _times(_plus([polynomial(k)], _times([MINUS], trace_a)), squared), _times([polynomial(-k)], det_j)
+        )
+        return [(u, v) for u, v in self.zeros(balance) if _value(squared, u, v) > 0]
+
     def zeros(self, G: InV) -> list[tuple[Fraction, Fraction]]:
         """The points of the curve, u ≠ 0, where G vanishes too.
 
@@ -84,7 +109,7 @@ class Curve:
             crosses = [_cross(rows[i], rows[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
             one, v, _ = max(crosses, key=lambda cross: abs(cross[0]))
             points.append((u, v / one))
-        return points
+        return [point for point in points if abs(_value(self.equation(), *point)) < ON_THE_CURVE]
 
     def _multiplication(self, G: InV) -> list[InV]:
         """The matrix of multiplication by G modulo the curve's polynomial."""
@@ -125,3 +150,7 @@ def _times(G: InV, H: InV) -> InV:
         for j, q in enumerate(H):
             product[i + j] = add(product[i + j], multiply(p, q))
     return product
+
+
+def _value(G: InV, u: Fraction, v: Fraction) -> Fraction:
+    return value([value(each, u) for each in G], v)

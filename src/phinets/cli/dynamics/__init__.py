@@ -7,6 +7,10 @@ from phinets.cli.outcome import Outcome
 
 ACTIONS: Mapping[str, Action] = {
     "equilibria": Action("all equilibria, their kinds and eigenvalues", in_module("phinets.cli.dynamics.equilibria")),
+    "bifurcations": Action(
+        "every weight decay at which equilibria are born, and the sinks between",
+        in_module("phinets.cli.dynamics.bifurcations"),
+    ),
 }
 
 

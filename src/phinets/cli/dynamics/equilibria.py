@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Equilibria(Setting):
+class Options(Setting):
     """All states that a flow leaves where they are, with their kind and the eigenvalues of the Jacobian.
 
     Example: phinets dynamics equilibria --version published --sigma2 1.5 --rho 0.003
@@ -28,7 +28,7 @@ class Equilibria(Setting):
 
 def command(words: list[str]) -> Outcome:
     """All equilibria."""
-    options = parse_words(Equilibria, "dynamics equilibria", words)
+    options = parse_words(Options, "dynamics equilibria", words)
     from phinets.dynamics.equilibria import equilibria
 
     found = equilibria(options.flow())
