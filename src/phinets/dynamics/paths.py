@@ -53,7 +53,7 @@ def window_around(systems: Sequence[SimSiam | PhiNet]) -> Window:
 
 def sample_starts(window: Window) -> list[tuple[float, float]]:
     """A few starts that lie apart: near the corners, and left and right of the middle."""
-    shares = np.array([[0.06, 0.85], [0.36, 0.93], [0.94, 0.8], [0.94, 0.12], [0.42, 0.2], [0.06, 0.12]])
+    shares = np.array([[0.06, 0.85], [0.36, 0.93], [0.94, 0.8], [0.94, 0.12], [0.42, 0.2], [0.06, 0.3]])
     return [(float(psi), float(gamma)) for psi, gamma in window.corner + shares * window.size]
 
 

@@ -1,10 +1,13 @@
 """The parts of a phase portrait, drawn into axes: stream lines, nullclines, borders, trajectories, marks and labels."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from phinets.dynamics.equilibria import Equilibrium, equilibria
 from phinets.dynamics.paths import Window, gamma_nullcline, psi_nullcline, stable_manifold, trajectory
@@ -13,6 +16,7 @@ from phinets.reports.palette import ALIVE, BORDER, FAINT, INK, LOST, NULLCLINE, 
 
 ASPECT = np.array([[1.5], [1.0]])
 """Width and height of axes, roughly: what is even on the paper is not in shares of each."""
+DASHES = (0, (5, 3))
 MARKS = {"sink": ("o", SINK), "saddle": ("D", SADDLE), "source": ("o", SOURCE), "degenerate": ("X", INK)}
 """Shape and colour of each kind; only sinks are filled."""
 DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
@@ -30,12 +34,14 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
     curves = _nullclines(axes, system, window)
     for saddle in (point for point in points if point.kind == "saddle"):
         for arm in stable_manifold(system, saddle, window):
-            axes.plot(*arm, color=BORDER, linewidth=1.4, linestyle=(0, (5, 3)), zorder=3)
+            axes.plot(*arm, color=BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
             curves.append(arm)
     for start in starts:
         curves.append(path(axes, system, start))
     for point in points:
         mark(axes, (point.psi, point.gamma or 0.0), point.kind)
+    if axes.figure.get_layout_engine() is not None:
+        axes.figure.get_layout_engine().execute(axes.figure)  # only now have the axes their size
     _name(axes, window, points, curves)
 
 
@@ -61,11 +67,14 @@ def arrow_on(axes: Axes, line: Floats, colour: str) -> None:
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
     """The sign of an equilibrium; a sink lies above all others."""
+    axes.plot(*at, **_sign(kind), zorder=8 if kind == "sink" else 7)
+
+
+def _sign(kind: str) -> dict[str, Any]:
     shape, colour = MARKS[kind]
-    axes.plot(
-        *at, marker=shape, color=colour, markerfacecolor=colour if kind == "sink" else "white", markeredgewidth=1.8,
-        markersize=7 if kind == "saddle" else 8, zorder=8 if kind == "sink" else 7, clip_on=False,
-    )  # fmt: skip
+    fill = colour if kind == "sink" else "white"
+    size = 7 if kind == "saddle" else 8
+    return {"marker": shape, "color": colour, "markerfacecolor": fill, "markeredgewidth": 1.8, "markersize": size}
 
 
 def _field(axes: Axes, system: PhiNet, window: Window) -> None:
@@ -95,16 +104,26 @@ def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
     return [of_psi, of_gamma]
 
 
+def legend(figure: Figure) -> None:
+    """What the signs mean, in a line below the panels."""
+    signs = [
+        *(Line2D([], [], linestyle="", label=kind, **_sign(kind)) for kind in ("sink", "saddle")),
+        Line2D([], [], color=BORDER, linestyle=DASHES, label="border of basins"),
+        Line2D([], [], color=ALIVE, marker="*", label="learns"),
+        Line2D([], [], color=LOST, marker="*", label="collapses"),
+    ]
+    figure.legend(handles=signs, loc="outside lower center", ncols=len(signs), frameon=False, fontsize=9)
+
+
 def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Sequence[Floats]) -> None:
-    """Words beside the equilibria and the nullclines, each where it is furthest from everything else."""
+    """Words beside the sinks and the nullclines, each where it is furthest from everything else."""
     lines = [_even((c - window.corner[:, None]) / window.size[:, None]) for c in curves]
     collapsed = np.stack(np.broadcast_arrays(-window.corner[0] / window.size[0], np.linspace(0, 1, 100)), axis=1)
     spots = (np.array([[p.psi, p.gamma or 0.0] for p in points]) - window.corner) / window.size
     ink = np.concatenate([collapsed, spots, *lines])
-    for i, point in enumerate(points):
-        word = _words(point, spots[i], np.delete(spots, i, axis=0))
-        if word:
-            ink = _put(axes, word, spots[i], ink, MARKS[point.kind][1])
+    for spot, point in zip(spots, points, strict=True):
+        if point.kind == "sink" and (np.abs(spot - 0.5) < 0.5).all():
+            ink = _put(axes, f"({_short(point.psi)}, {_short(point.gamma or 0.0)})", spot, ink, SINK)
     for line, other, word in ((lines[0], lines[1], "ψ̇ = 0"), (lines[1], lines[0], "γ̇ = 0")):
         inner = line[((line > 0.08) & (line < 0.92)).all(axis=1)]
         if len(inner):
@@ -114,26 +133,17 @@ def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Seq
 
 
 def _even(line: Floats) -> Floats:
-    """Points (n, 2) a hundredth of the axes apart along what is seen of a line."""
+    """Points (n, 2), about a hundredth of the axes apart, along what is seen of a line."""
     start, end = line[:, :-1].T, line[:, 1:].T
     near = (np.abs(np.stack([start, end]) - 0.5) < 0.7).all(axis=(0, 2))
-    pieces = [
-        np.linspace(a, b, 1 + int(np.linalg.norm(b - a) / 0.01)) for a, b in zip(start[near], end[near], strict=True)
-    ]
-    points = np.concatenate([np.empty((0, 2)), *pieces])
-    return points[(np.abs(points - 0.5) < 0.5).all(axis=1)][::2]
-
-
-def _words(point: Equilibrium, spot: Floats, others: Floats) -> str:
-    """A sink is named with its place; another kind by its kind, unless a mark lies over it."""
-    if point.kind == "sink":
-        return f"sink ({_short(point.psi)}, {_short(point.gamma or 0.0)})"
-    hidden = len(others) and np.linalg.norm(others - spot, axis=1).min() < 0.04
-    return "" if hidden else point.kind
+    far = near & (np.linalg.norm(end - start, axis=1) > 0.01)
+    filled = [np.linspace(a, b, 100) for a, b in zip(start[far], end[far], strict=True)]
+    points = np.concatenate([start[near], *filled])
+    return np.unique(points[(np.abs(points - 0.5) < 0.5).all(axis=1)].round(2), axis=0)
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 0.1 else f"{value:.2f}"
+    return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}"
 
 
 def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Floats:

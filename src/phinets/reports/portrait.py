@@ -8,7 +8,7 @@ from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.paths import Window, sample_starts, window_around
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.reports.palette import INK
-from phinets.reports.phase_plane import plane
+from phinets.reports.phase_plane import legend, plane
 from phinets.reports.psi_line import axis, rate, run
 
 REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
@@ -24,6 +24,7 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
     seen = window or window_around([system])
     plane(axes, system, seen, starts or sample_starts(seen))
     axes.set_title(f"{_title(system)}: {_sinks(system)}", color=INK)
+    legend(figure)
     return figure
 
 
@@ -36,6 +37,7 @@ def regimes(version: Version, sigma2: float) -> Figure:
         plane(axes, system, seen, sample_starts(seen))
         axes.set_title(f"{name.upper()}, ρ = {rho:g}: {_sinks(system)}", color=INK)
     figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
+    legend(figure)
     return figure
 
 
@@ -65,6 +67,7 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
     for start in starts:
         run(below, simsiam, start[0])
     below.set_title(_title(simsiam), color=INK)
+    legend(figure)
     return figure
 
 

@@ -229,6 +229,7 @@ function listenToPictures() {
 
 // For the console and for tests.
 window.phinets = {
+  roots: realRoots,
   equilibria: (system, version, sigma2, rho) => equilibriaOf({ system, version, sigma2, rho }),
   trajectory: (system, version, sigma2, rho, start) => trajectoryOf({ system, version, sigma2, rho }, start),
   folds: (system, version, sigma2) => branchesOf({ system, version, sigma2 }, ...STRIP).folds,

@@ -44,10 +44,10 @@ function realRoots(p) {
   return roots;
 }
 
-// Fujiwara's bound: no root is further from 0.
+// Fujiwara's bound, and a little more: every root is nearer to 0.
 function rootBound(p) {
   const n = p.length - 1;
-  return 2 * Math.max(...p.slice(0, n).map((a, i) => Math.abs(a / p[n]) ** (1 / (n - i)))) + Number.MIN_VALUE;
+  return 2.01 * Math.max(...p.slice(0, n).map((a, i) => Math.abs(a / p[n]) ** (1 / (n - i)))) || 1;
 }
 
 // The sign of p(x), 0 where it is no larger than what rounding alone can make of it.
