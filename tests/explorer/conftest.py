@@ -50,7 +50,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The page just opened; whatever a test does to it, it must have nothing to complain of and ask nobody."""
+    """The page just opened; whatever a test does to it, it must have nothing to complain of and ask nobody.
+
+    Nothing grows slowly: this reader wants no motion.
+    """
+    features = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(address)
     yield browser
     assert browser.get_log("browser") == []

@@ -14,6 +14,8 @@ from phinets.dynamics.systems import PhiNet, SimSiam
 from phinets.reports import palette
 from phinets.reports.explorer import explorer
 
+Keys: Any = pytest.importorskip("selenium.webdriver").Keys
+ActionChains: Any = pytest.importorskip("selenium.webdriver").ActionChains
 pytestmark = pytest.mark.slow
 Flow = SimSiam | PhiNet
 
@@ -34,9 +36,7 @@ def shown(count: int) -> str:
 
 def typed(page: Any, field: str, text: object) -> None:
     """Replace what stands in a field of numbers, as a person would."""
-    box = page.find_element("id", field)
-    box.clear()
-    box.send_keys(f"{text}\t")
+    page.find_element("id", field).send_keys(Keys.CONTROL + "a" + Keys.NULL + f"{text}\t")
 
 
 def pressed(page: Any, selector: str) -> None:
@@ -52,16 +52,13 @@ def settled(page: Any) -> dict[str, Any]:
 
 def clicked(page: Any, psi: float, gamma: float) -> None:
     """A real click on PhiNet's plane."""
-    from selenium.webdriver.common.action_chains import ActionChains
-
     settled(page)
-    at = page.execute_script("return phinets.place(arguments[0], arguments[1])", psi, gamma)
     canvas = page.find_element("id", "phinet")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     at = page.execute_script("return phinets.place(arguments[0], arguments[1])", psi, gamma)
     box = page.execute_script("return arguments[0].getBoundingClientRect()", canvas)
     dx, dy = at["x"] - box["left"] - box["width"] / 2, at["y"] - box["top"] - box["height"] / 2
-    ActionChains(page).move_to_element_with_offset(canvas, round(dx), round(dy)).click().perform()
+    ActionChains(page, duration=0).move_to_element_with_offset(canvas, round(dx), round(dy)).click().perform()
 
 
 def test_the_page_holds_all_it_needs() -> None:
@@ -129,7 +126,7 @@ def test_moving_rho_across_a_threshold_changes_the_number_of_sinks_shown(page: A
             typed(page, "rho-number", threshold.rho * 1.02)
             before = page.find_element("id", f"{name}-sinks").text
             assert before == shown(sinks(flow.with_rho(threshold.rho * 1.02)))
-            slider.send_keys("\ue012" * 6)  # six times the arrow to the left, half a hundredth of a decade each
+            slider.send_keys(Keys.ARROW_LEFT * 6)  # half a hundredth of a decade each
             after = settled(page)["rho"]
             assert threshold.rho * 0.9 < after < threshold.rho
             assert page.find_element("id", f"{name}-sinks").text == shown(sinks(flow.with_rho(after))) != before
@@ -147,7 +144,7 @@ def test_its_table_shows_the_equilibria_of_the_settings(page: Any) -> None:
         assert (psi, gamma) == (pytest.approx(point.psi, abs=5.1e-5), pytest.approx(point.gamma, abs=5.1e-5))
 
 
-@pytest.mark.parametrize("rho", [0.08, 0.003, 0.0001])
+@pytest.mark.parametrize("rho", [0.08, 0.0001])
 @pytest.mark.parametrize("version", ["published", "corrected"])
 def test_a_click_starts_a_trajectory_that_ends_where_the_library_s_integration_ends(
     page: Any, version: Any, rho: float
@@ -187,8 +184,6 @@ def test_the_paper_s_start_learns_as_phinet_and_collapses_as_simsiam(page: Any) 
 
 
 def test_trajectories_follow_the_sliders_and_go_when_they_are_told(page: Any) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
     typed(page, "rho-number", 0.05)
     clicked(page, 0.2, 0.4)
     assert settled(page)["runs"]["phinet"][0]["sink"]["psi"] > 0
@@ -197,7 +192,7 @@ def test_trajectories_follow_the_sliders_and_go_when_they_are_told(page: Any) ->
     pressed(page, "#clear")
     assert settled(page)["runs"] == {"phinet": [], "simsiam": []}
     clicked(page, 0.2, 0.4)
-    ActionChains(page).double_click(page.find_element("id", "phinet")).perform()
+    ActionChains(page, duration=0).double_click(page.find_element("id", "phinet")).perform()
     assert settled(page)["runs"] == {"phinet": [], "simsiam": []}
 
 
@@ -258,4 +253,3 @@ def test_it_is_light_or_dark_as_the_reader_likes(page: Any, scheme: str, dark: b
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == dark
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
