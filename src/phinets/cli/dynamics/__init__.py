@@ -14,6 +14,10 @@ ACTIONS: Mapping[str, Action] = {
         "every weight decay at which equilibria are born, and the sinks between",
         in_module("phinets.cli.dynamics.bifurcations"),
     ),
+    "portrait": Action(
+        "draw the state space, the paper's figures among them", in_module("phinets.cli.dynamics.portrait")
+    ),
+    "explore": Action("write a page to play with, offline", in_module("phinets.cli.dynamics.explore")),
 }
 
 
