@@ -18,6 +18,7 @@ ACTIONS: Mapping[str, Action] = {
         "draw the state space, the paper's figures among them", in_module("phinets.cli.dynamics.portrait")
     ),
     "explore": Action("write a page to play with, offline", in_module("phinets.cli.dynamics.explore")),
+    "basins": Action("which sink each start of a box ends in", in_module("phinets.cli.dynamics.basins")),
 }
 
 
