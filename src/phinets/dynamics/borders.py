@@ -9,7 +9,7 @@ from phinets.dynamics.equilibria import Equilibrium
 from phinets.dynamics.systems import Floats, PhiNet
 
 FIRST = 1e-6
-"""How far from the saddle the two arms begin, in units of the plane's scales; the manifold bends by its square there."""
+"""How far from the saddle the two arms begin, in units of the plane's scales; there they bend by its square."""
 PIECES = 4000
 
 
@@ -59,7 +59,7 @@ def crossing(arm: Floats, variable: int, value: float) -> float:
 
 
 def escape_from(system: PhiNet, saddle: Equilibrium, gammas: Sequence[float]) -> list[float]:
-    """The border's ψ for each γ(0): what starts above it escapes the collapse; NaN where the border has left ψ < 2/s."""
+    """The border's ψ for each γ(0): what starts above it escapes the collapse; NaN where the border is beyond 2/s."""
     lower, upper = border(system, saddle, gamma_max=max(6.0, 1.2 * max(map(abs, gammas))))
     middle = saddle["gamma"]
     return [

@@ -107,8 +107,8 @@ def commutator_equation(name: str) -> Claim:
             off, ours = (_gap(sum_of(terms, at.commutators), exact) for terms in (printed, right))
             words, lacking = verdicts(printed, right), missing(printed, right)
             bad = [f"{term} ({word})" for term, word in words.items() if word != "right"]
-            exchange = f"; wrong terms: {', '.join(bad)}; right ones: {', '.join(lacking)}" if bad else ""
-            verdict = Verdict(holds=off < EXACT, why=f"off by {off:.2g}{exchange} (then off by {ours:.0e})")
+            exchange = f"; wrong: {', '.join(bad)}; right: {', '.join(lacking)} (then off by {ours:.0e})" if bad else ""
+            verdict = Verdict(holds=off < EXACT, why=f"off by {off:.1g}{exchange}")
             return verdict, {"off": off, "off_when_right": ours, "terms": words, "right_terms": lacking}
 
         return Finding(
@@ -164,7 +164,7 @@ def positive_definite(sigma2: float) -> Finding:
     return Finding(
         statement="3ρI + K is positive definite (the paper: not necessarily, but more easily for larger ρ)",
         where="Appendix, Eigenspace Alignment",
-        needs=f"judged at ρ = {RHO}, by the right blocks; K₃₃ holds −ρ, so ρ lifts the smallest eigenvalue by 2 to 3 times itself",
+        needs=f"judged at ρ = {RHO}, by the right blocks; K₃₃ holds −ρ, so ρ lifts λ_min by 2 to 3 times itself",
         **on_both(judge),
     )
 

@@ -50,7 +50,7 @@ def fast_parabola(sigma2: float) -> Finding:
     """Whether the parabola is reached before anything else settles."""
 
     def judge(version: Version) -> tuple[Verdict, Any]:
-        rows = []
+        rows: list[dict[str, Any]] = []
         for rho in (*RHOS, WEAK):
             system = PhiNetPhi(version=version, sigma2=sigma2, rho=rho)
             for each in equilibria(system):
@@ -68,7 +68,7 @@ def fast_parabola(sigma2: float) -> Finding:
     return Finding(
         statement="The parabola is reached much faster than the dynamics settles",
         where="Appendix, Adiabatic Elimination",
-        needs="at the collapse the rates are ρ, ρ and 2ρ; at a sink ψ settles at its own rate, which ρ does not slow down",
+        needs="at the collapse the rates are ρ, ρ and 2ρ; at another sink they are its Jacobian's eigenvalues",
         **on_both(judge),
     )
 
@@ -88,9 +88,9 @@ def alignment(sigma2: float) -> Finding:
         return Verdict(holds=shrink < 1e-2 and slowest >= 3, why=why), rows
 
     return Finding(
-        statement="The commutators decay, so eigenspaces quickly align: at the rate 3ρ where K is positive, faster with larger ρ",
+        statement="The commutators decay and eigenspaces quickly align: at the rate 3ρ at least where K is positive",
         where="Section 4, Eigenvalue dynamics; Appendix, Eigenspace Alignment",
-        needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; a late rate of 3ρ or more would hold",
+        needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; judged by a late rate ≥ 3ρ",
         **on_both(judge),
     )
 
@@ -143,7 +143,7 @@ def symmetry(sigma2: float) -> Finding:
 
 
 def asymmetry_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, float]]:
-    """At each sink but the collapse, the largest rate of an antisymmetric part; all directions sit at that sink, m = 2."""
+    """At each sink but the collapse, the largest rate of an antisymmetric part; both of two directions sit there."""
     system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]]) / np.sqrt(2)
     none = np.zeros((2, 2))

@@ -39,7 +39,9 @@ REGIMES = (
         new=lambda u, g: u > LARGE and abs(g) < NEAR_ZERO,
     ),
     Regime(name="LIGHT", rho=0.003, sinks=3, words="a sink with ψ, γ ≫ 0", new=lambda u, g: min(u, g) > LARGE),
-    Regime(name="WEAK", rho=0.0001, sinks=4, words="a sink with ψ < 0 and γ ≪ 0", new=lambda u, g: u < 0 and g < -LARGE),
+    Regime(
+        name="WEAK", rho=0.0001, sinks=4, words="a sink with ψ < 0 and γ ≪ 0", new=lambda u, g: u < 0 and g < -LARGE
+    ),
 )  # fmt: skip
 
 
@@ -142,8 +144,8 @@ def conjugate(sigma2: float) -> Finding:
         same = _signs(rates[0]) == pattern
         largest = [float(np.abs(rate).max()) for rate in rates]
         why = (
-            f"the line drawn is γ̇ = 0 (on it |γ̇| ≤ {largest[1]:.0e}, |ψ̇| ≤ {largest[0]:.2g}), which the flow crosses at up to "
-            f"{angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's, in the same order"
+            f"the line drawn is γ̇ = 0 (on it |γ̇| ≤ {largest[1]:.0e}, |ψ̇| ≤ {largest[0]:.2g}), which the flow crosses "
+            f"at up to {angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's, in the same order"
         )
         numbers = {"largest_psi_rate": largest[0], "largest_gamma_rate": largest[1], "angle": angle, "same_signs": same}
         return Verdict(holds=same and angle < 1, why=why), numbers
@@ -172,13 +174,13 @@ def cycles(sigma2: float) -> Finding:
         largest = max(float(dulac(system, np.stack([psi, gamma])).max()) for system in systems)
         formula = "−s(1 + γ²)" if version == "published" else "−s(1 + γ² + ψ²)"
         axis = max(float(np.abs(system.flow(np.stack([0 * gamma, gamma]))[0]).max()) for system in systems)
-        why = f"div(F/ψ²) = {formula}, at most {largest:.4g} on the grid, and no orbit crosses ψ = 0 (|ψ̇| there: {axis:g})"
+        why = f"div(F/ψ²) = {formula}, at most {largest:.4g} on the grid; no orbit crosses ψ = 0, where |ψ̇| ≤ {axis:g}"
         return Verdict(holds=largest < 0 and axis == 0, why=why), {"largest_divergence": largest, "rate_on_axis": axis}
 
     return Finding(
         statement="The flow of (ψ, γ) has no cycles (not in the paper, which shows none)",
         where="Section 4, Eq. PhiNet-dynamics",
-        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would have to lie on φ = ψ², so none there either",
+        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so there is none either",
         **on_both(judge),
     )
 

@@ -1,11 +1,14 @@
 """C1 and C2: which starting values escape the collapse, on the parabola φ = ψ² and off it."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from phinets.dynamics.attraction import destinations, sinks_of
 from phinets.dynamics.borders import border, crossing, escape_from
 from phinets.dynamics.claims.finding import Finding, Verdict, listed, on_both
 from phinets.dynamics.equilibria import Equilibrium, equilibria
@@ -17,6 +20,9 @@ STAR_RHO = 0.08
 GAMMAS = (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
 RHOS = (0.08, 0.03, 0.003, 0.0001)
 WEAK = 0.0001
+LARGEST_PHI = 100.0
+Escapes = Callable[[Floats], NDArray[np.bool_]]
+"""From many φ(0) to which of them escape."""
 
 
 def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
@@ -38,9 +44,10 @@ def wider_basin(sigma2: float) -> Finding:
         off = max(abs(a / b - 1) for a, b in zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True))
         escapes = "escapes" if need < STAR[0] else "collapses"
         why = (
-            f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} ({STAR[0] / need - 1:+.1%}); "
-            f"SimSiam's source is {source:.5f}. At ρ = {smallest['rho']:g} and γ(0) = {listed(GAMMAS, 3)} it takes ψ(0)/ρ above "
-            f"{listed([psi / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: 1/(1 + γ(0)/2) to {off:.1%}"
+            f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} "
+            f"({STAR[0] / need - 1:+.1%}); SimSiam's source is {source:.5f}. At ρ = {smallest['rho']:g} and "
+            f"γ(0) = {listed(GAMMAS, 3)} ψ(0)/ρ must be above "
+            f"{listed([psi / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: 1/(1 + γ(0)/2) to {off:.2%}"
         )
         holds = need < STAR[0] < source
         return Verdict(holds=holds, why=why), rows
@@ -100,55 +107,70 @@ def negative_sink(sigma2: float) -> Finding:
 
 def off_the_parabola(sigma2: float) -> Finding:
     """C2 beside SimSiam with φ as a variable of its own: how large an encoder carries a negative ψ over zero."""
-    rho, psis, gammas = 0.03, (-0.1, -0.3, -1.0), (0.0, -0.5, -1.5)
-    simple = [smallest_phi(PhiNetPhi(sigma2=sigma2, rho=rho), psi, None) for psi in psis]
+    rho, psis, gammas = 0.03, (-0.1, -1.0), (0.0, -1.5)
+    simple = [escaping_phi(psi, partial(_simsiam_escapes, sigma2, rho, psi)) for psi in psis]
 
     def judge(version: Version) -> tuple[Verdict, Any]:
         system = PhiNetPhi(version=version, sigma2=sigma2, rho=rho)
-        table = {gamma: [smallest_phi(system, psi, gamma) for psi in psis] for gamma in gammas}
-        why = (
-            f"from ψ(0) = {listed(psis, 3)} SimSiam crosses ψ = 0 and escapes once φ(0) > {_shown(simple)}; "
-            + "; ".join(f"PhiNet with γ(0) = {gamma:g}: {_shown(found)}" for gamma, found in table.items())
-        )
-        holds = all(found is None for found in simple)
-        return Verdict(holds=holds, why=why), {"psi": list(psis), "simsiam": simple, "phinet": table}
+        table = {
+            f"{gamma:g}": [escaping_phi(psi, partial(_phinet_escapes, system, psi, gamma)) for psi in psis]
+            for gamma in gammas
+        }
+        phinet = "; ".join(f"PhiNet with γ(0) = {gamma}: {_shown(found)}" for gamma, found in table.items())
+        why = f"from ψ(0) = {listed(psis, 3)} SimSiam crosses ψ = 0 and escapes for φ(0) {_shown(simple)}; {phinet}"
+        numbers = {"psi": list(psis), "phi_from_to": {"simsiam": simple, **table}}
+        return Verdict(holds=all(found is None for found in simple), why=why), numbers
 
     return Finding(
         statement="C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)",
         where="Section 4, C2, before φ is eliminated (ρ = 0.03)",
-        needs="true on the parabola φ = ψ², where ψ = 0 is never crossed; off it ψ̇ = φ(1+γ) > 0 at ψ = 0 for γ > −1",
+        needs=f"φ(0) up to {LARGEST_PHI:g} was tried; on the parabola φ = ψ² no start crosses ψ = 0, off it ψ̇ is φ(1+γ) there",
         **on_both(judge),
     )
 
 
-def smallest_phi(system: PhiNetPhi, psi: float, gamma: float | None, largest: float = 20.0) -> float | None:
-    """The smallest φ(0) from which a negative ψ(0) ends beyond zero, to 1e-3 of itself; None where even `largest` fails.
+def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
+    """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where all up to the largest do; None: none does.
 
-    γ None is SimSiam before φ is eliminated: γ stays 0, and what is left are its equations of φ and ψ. Sought between
-    ψ(0)², from which ψ can't cross, and the largest, by sixteen starts at a time.
+    φ(0) = ψ(0)² itself never does. 48 starts in equal ratios find the ends, 16 between two of them narrow each down.
     """
-    low, high = np.log(psi**2), np.log(largest)
-    while high - low > 1e-3:
-        tried = np.linspace(low, high, 17)[1:]
-        beyond = np.flatnonzero(_cross(system, np.exp(tried), psi, gamma))
-        if not len(beyond):
-            return None
-        low, high = (low if beyond[0] == 0 else tried[beyond[0] - 1]), tried[beyond[0]]
-    return float(np.exp(high))
+    tried = np.geomspace(psi**2, LARGEST_PHI, 49)[1:]
+    good = np.flatnonzero(escapes(tried))
+    if not len(good):
+        return None
+    first, last = int(good[0]), int(good[-1])
+    inner = np.geomspace(tried[first - 1] if first else psi**2, tried[first], 17)[1:]
+    low = float(inner[np.flatnonzero(escapes(inner))[0]])
+    if last == len(tried) - 1:
+        return low, None
+    outer = np.geomspace(tried[last], tried[last + 1], 17)[:-1]
+    return low, float(outer[np.flatnonzero(escapes(outer))[-1]])
 
 
-def _cross(system: PhiNetPhi, phi: Floats, psi: float, gamma: float | None) -> NDArray[np.bool_]:
-    """Whether one direction with these starting values ends with ψ well above zero."""
-    moves = np.array([1, 1, 0 if gamma is None else 1])[:, None]
-
-    def rate(_: float, state: Floats) -> Floats:
-        return (moves * system.flow(state.reshape(3, -1))).ravel()
-
-    start = np.stack([phi, np.full_like(phi, psi), np.full_like(phi, gamma or 0.0)])
-    end = solve_ivp(rate, (0, 15 / system.rho), start.ravel(), "RK45", rtol=1e-6, atol=1e-10).y[:, -1].reshape(3, -1)
-    found: NDArray[np.bool_] = end[1] > 0.1 / system.s
-    return found
+def _phinet_escapes(system: PhiNetPhi, psi: float, gamma: float, phi: Floats) -> NDArray[np.bool_]:
+    """Which φ(0) end in a sink with ψ > 0."""
+    positive = [k for k, sink in enumerate(sinks_of(system)) if sink.psi > 0]
+    return np.isin(destinations(system, np.stack([phi, np.full_like(phi, psi), np.full_like(phi, gamma)])), positive)
 
 
-def _shown(values: list[float | None]) -> str:
-    return ", ".join("never" if value is None else f"{value:.3g}" for value in values)
+def _simsiam_escapes(sigma2: float, rho: float, psi: float, phi: Floats) -> NDArray[np.bool_]:
+    """The same for SimSiam with φ = ψ² + ω²: ψ̇ = φ(1 − sψ) − ρψ and ω = ω(0)e^(−ρt), as d/dt (ψ² − φ) = −2ρ(ψ² − φ)."""
+    s, omega2 = 1 + sigma2, phi - psi**2
+    last = 20 / rho
+
+    def rate(time: float, state: Floats) -> Floats:
+        return (state**2 + omega2 * np.exp(-2 * rho * time)) * (1 - s * state) - rho * state
+
+    end = solve_ivp(rate, (0, last), np.full_like(phi, psi), "LSODA", rtol=1e-8, atol=1e-12).y[:, -1]
+    escaped: NDArray[np.bool_] = end > 0.1 / s
+    return escaped
+
+
+def _shown(windows: Sequence[tuple[float, float | None] | None]) -> str:
+    words = []
+    for window in windows:
+        if window is None:
+            words.append("never")
+        else:
+            words.append(f"> {window[0]:.3g}" + (f" and < {window[1]:.3g}" if window[1] is not None else ""))
+    return ", ".join(words)
