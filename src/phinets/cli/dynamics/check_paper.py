@@ -20,7 +20,7 @@ SIDES = ("published", "corrected")
 
 @dataclass(frozen=True)
 class CheckPaper:
-    """Go through the paper's statements on dynamics: which hold for its printed equations, which for the corrected ones.
+    """Go through the paper's statements on dynamics: which hold for its printed equations, which for corrected ones.
 
     Example: phinets dynamics check-paper --only c1 c2 symmetry
     """

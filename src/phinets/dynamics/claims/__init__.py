@@ -12,7 +12,7 @@ from phinets.dynamics.claims.appendix import (
     stacked_blocks,
 )
 from phinets.dynamics.claims.finding import Claim, Finding, Verdict
-from phinets.dynamics.claims.matrices import alignment, fast_parabola, parabola, symmetry
+from phinets.dynamics.claims.matrices import alignment, fast_parabola, parabola, sinks_of_matrices, symmetry
 from phinets.dynamics.claims.regimes import (
     REGIMES,
     conjugate,
@@ -40,6 +40,7 @@ CLAIMS: Mapping[str, Claim] = {
     "fast-parabola": fast_parabola,
     "alignment": alignment,
     "symmetry": symmetry,
+    "matrix-sinks": sinks_of_matrices,
     "cycles": cycles,
     "simplified-h": simplified_h,
     "decoupled": decoupled,

@@ -55,8 +55,8 @@ Claim = Callable[[float], Finding]
 def on_both(judge: Callable[[Version], tuple[Verdict, Any]]) -> dict[str, Any]:
     """The fields `published`, `corrected` and `numbers` of a finding, from one judge of a version."""
     found = {version: judge(version) for version in VERSIONS}
-    verdicts = {version: verdict for version, (verdict, _) in found.items()}
-    return {**verdicts, "numbers": {version: numbers for version, (_, numbers) in found.items()}}
+    fields: dict[str, Any] = {version: verdict for version, (verdict, _) in found.items()}
+    return fields | {"numbers": {version: numbers for version, (_, numbers) in found.items()}}
 
 
 def listed(values: object, digits: int = 4) -> str:

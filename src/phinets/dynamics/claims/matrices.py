@@ -1,5 +1,6 @@
 """Statements on the matrix flow: the parabola, alignment, and symmetry (A1)."""
 
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ SMALL = Start(dim=3, input_dim=4)
 SYMMETRIC = Start(dim=3, input_dim=4, symmetric=True)
 BROKEN = 0.01
 """An asymmetry above this at the end is no remnant of the start."""
+NEUTRAL = 1e-6
+"""A rate below this share of ρ is the zero of a rotation."""
 
 
 def parabola(sigma2: float) -> Finding:
@@ -156,6 +159,39 @@ def asymmetry_growth(version: Version, sigma2: float, rho: float) -> list[dict[s
             basis = np.stack([packed(system, move) for move in moves], axis=1)
             rates = np.linalg.eigvals(basis.T @ derivative @ basis)
             rows.append({"rho": rho, "psi": each.psi, "gamma": each["gamma"], "rate": float(rates.real.max())})
+    return rows
+
+
+def sinks_of_matrices(sigma2: float) -> Finding:
+    """Whether two directions at sinks of the reduced flow make a state that attracts in the matrix flow."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        rows = [row for rho in (*RHOS, WEAK) for row in pair_growth(version, sigma2, rho)]
+        bad = [row for row in rows if row["rate"] > NEUTRAL * row["rho"]]
+        told = "; ".join(
+            f"ψ = {row['psi'][0]:.3g} and {row['psi'][1]:.3g}, ρ = {row['rho']:g}: {row['rate']:.2g}" for row in bad
+        )
+        why = f"{len(bad)} of {len(rows)} pairs of sinks repel" + (f", at the rates {told}" if bad else "")
+        return Verdict(holds=not bad, why=why), rows
+
+    return Finding(
+        statement="A sink of the eigenvalue dynamics is one of the matrix dynamics",
+        where="Section 4, Eigenvalue dynamics; C2",
+        needs="two directions, each at a sink; rotations of the input are neutral; a rate above 0 is a way out that the "
+        "reduced equations can't see",
+        **on_both(judge),
+    )
+
+
+def pair_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, Any]]:
+    """The largest rate of any perturbation, for m = d = 2 with each direction at a sink, for every pair of sinks."""
+    system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+    rows = []
+    for pair in combinations_with_replacement(sinks(version, sigma2, rho), 2):
+        psi, gamma = ([each[name] for each in pair] for name in ("psi", "gamma"))
+        weights = {"W_f": np.diag(np.abs(psi)), "W_g": np.diag(gamma), "W_h": np.diag(psi)}
+        rate = float(np.linalg.eigvals(jacobian(system, weights)).real.max())
+        rows.append({"rho": rho, "psi": psi, "gamma": gamma, "rate": rate})
     return rows
 
 

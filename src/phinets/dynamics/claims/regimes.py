@@ -145,7 +145,7 @@ def conjugate(sigma2: float) -> Finding:
         largest = [float(np.abs(rate).max()) for rate in rates]
         why = (
             f"the line drawn is γ̇ = 0 (on it |γ̇| ≤ {largest[1]:.0e}, |ψ̇| ≤ {largest[0]:.2g}), which the flow crosses "
-            f"at up to {angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's, in the same order"
+            f"at up to {angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's in their order"
         )
         numbers = {"largest_psi_rate": largest[0], "largest_gamma_rate": largest[1], "angle": angle, "same_signs": same}
         return Verdict(holds=same and angle < 1, why=why), numbers
@@ -180,7 +180,7 @@ def cycles(sigma2: float) -> Finding:
     return Finding(
         statement="The flow of (ψ, γ) has no cycles (not in the paper, which shows none)",
         where="Section 4, Eq. PhiNet-dynamics",
-        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so there is none either",
+        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so none there",
         **on_both(judge),
     )
 
@@ -189,4 +189,5 @@ def dulac(system: PhiNet, state: Floats) -> Floats:
     """div(F/ψ²) from the flow and its Jacobian: (tr J − 2ψ̇/ψ)/ψ². Weight decay cancels: −ρ − ρ + 2ρ = 0."""
     psi = state[0]
     jacobian = system.jacobian(state)
-    return (jacobian[0, 0] + jacobian[1, 1] - 2 * system.flow(state)[0] / psi) / psi**2
+    found: Floats = (jacobian[0, 0] + jacobian[1, 1] - 2 * system.flow(state)[0] / psi) / psi**2
+    return found

@@ -124,13 +124,13 @@ def off_the_parabola(sigma2: float) -> Finding:
     return Finding(
         statement="C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)",
         where="Section 4, C2, before φ is eliminated (ρ = 0.03)",
-        needs=f"φ(0) up to {LARGEST_PHI:g} was tried; on the parabola φ = ψ² no start crosses ψ = 0, off it ψ̇ is φ(1+γ) there",
+        needs=f"φ(0) up to {LARGEST_PHI:g} was tried; at ψ = 0 ψ̇ is φ(1+γ), which is 0 on the parabola φ = ψ² alone",
         **on_both(judge),
     )
 
 
 def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
-    """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where all up to the largest do; None: none does.
+    """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where the largest does too; None: none does.
 
     φ(0) = ψ(0)² itself never does. 48 starts in equal ratios find the ends, 16 between two of them narrow each down.
     """
@@ -159,7 +159,8 @@ def _simsiam_escapes(sigma2: float, rho: float, psi: float, phi: Floats) -> NDAr
     last = 20 / rho
 
     def rate(time: float, state: Floats) -> Floats:
-        return (state**2 + omega2 * np.exp(-2 * rho * time)) * (1 - s * state) - rho * state
+        phi: Floats = state**2 + omega2 * np.exp(-2 * rho * time)
+        return phi * (1 - s * state) - rho * state
 
     end = solve_ivp(rate, (0, last), np.full_like(phi, psi), "LSODA", rtol=1e-8, atol=1e-12).y[:, -1]
     escaped: NDArray[np.bool_] = end > 0.1 / s
