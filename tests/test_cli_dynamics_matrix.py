@@ -92,7 +92,7 @@ def test_flow_goes_from_weights_of_a_file_and_from_aligned_ones_as_predicted(tmp
 def test_symmetric_starts_are_symmetric_and_the_version_matters(capsys: Capture) -> None:
     one, two = (document(["flow", "--symmetric", "--version", v, *QUICK], capsys) for v in ("published", "corrected"))
     assert one["rows"][0]["asymmetry_h"] < 1e-12 < 1e-3 < one["rows"][-1]["asymmetry_h"]
-    first, last = (np.subtract(*(each["rows"][k]["eigenvalues"]["psi"] for each in (one, two))) for k in (0, -1))
+    first, last = (np.subtract(*(each["rows"][k]["eigenvalues"]["gamma"] for each in (one, two))) for k in (0, -1))
     assert np.abs(first).max() < 1e-12
     assert np.abs(last).max() > 1e-3
 
