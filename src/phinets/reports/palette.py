@@ -17,3 +17,12 @@ TERMS = {
     "decorrelation": "#7a5cc2",
     "info_nce": "#c0392b",
 }
+
+SINK = "#c0392b"
+SADDLE = "#cc7a00"
+SOURCE = "#7a5cc2"
+NULLCLINE = "#2a9d5c"
+BORDER = "#7a5cc2"
+ALIVE = "#3366cc"
+LOST = "#6b7280"
+SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}

@@ -1,0 +1,128 @@
+"""Lines in the plane of ψ and γ: nullclines, trajectories, and the manifolds that part the basins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from phinets.config.errors import UserError, require_finite
+from phinets.dynamics.equilibria import Equilibrium, equilibria
+from phinets.dynamics.systems import Floats, PhiNet, SimSiam
+
+NEAR = 1e-6
+"""A trajectory has come to its sink when it is so near, or a hundredth of the way from it to the next equilibrium."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The part of the plane that a picture shows."""
+
+    psi_min: float
+    psi_max: float
+    gamma_min: float
+    gamma_max: float
+
+    def __post_init__(self) -> None:
+        require_finite(self)
+        for name in ("psi", "gamma"):
+            low, high = getattr(self, f"{name}_min"), getattr(self, f"{name}_max")
+            if not low < high:
+                raise UserError(f"the box is empty: {name} goes from {low} to {high}. Give the smaller number first.")
+
+    @property
+    def corner(self) -> Floats:
+        """Its least ψ and γ."""
+        return np.array([self.psi_min, self.gamma_min])
+
+    @property
+    def size(self) -> Floats:
+        """How wide and how tall it is."""
+        return np.array([self.psi_max - self.psi_min, self.gamma_max - self.gamma_min])
+
+
+def window_around(systems: Sequence[SimSiam | PhiNet]) -> Window:
+    """The window that shows every equilibrium with room around it, and at least the neighbourhood of 0 and 1/s."""
+    s = min(system.s for system in systems)
+    points = [point for system in systems for point in equilibria(system)]
+    psi = np.array([-0.25 / s, 1.3 / s, *(point.psi for point in points)])
+    gamma = np.array([-0.3, 1.1, *(point.gamma or 0.0 for point in points)])
+    (a, b), (c, d) = ((v.min() - 0.08 * np.ptp(v), v.max() + 0.08 * np.ptp(v)) for v in (psi, gamma))
+    return Window(psi_min=float(a), psi_max=float(b), gamma_min=float(c), gamma_max=float(d))
+
+
+def sample_starts(window: Window) -> list[tuple[float, float]]:
+    """A few starts that lie apart: near the corners, and left and right of the middle."""
+    shares = np.array([[0.06, 0.85], [0.36, 0.93], [0.94, 0.8], [0.94, 0.12], [0.42, 0.2], [0.06, 0.3]])
+    return [(float(psi), float(gamma)) for psi, gamma in window.corner + shares * window.size]
+
+
+def psi_nullcline(system: PhiNet, pieces: int = 2000) -> Floats:
+    """Where ψ̇ = 0 away from ψ = 0, exactly: (2, n), a gap of NaN at its pole ψ = 0; empty for ρ > 1/2s.
+
+    (1+γ)ψ − s(1+γ²)ψ² = ρ is the circle (2sψ−1)² + (2sψγ−1)² = 2 − 4sρ. With its radius r and an angle θ,
+    2sψ = 1 + r cos θ and 2sψγ = 1 + r sin θ.
+    """
+    square = 2 - 4 * system.s * system.rho
+    if square <= 0:
+        return np.empty((2, 0))
+    angle = np.linspace(0, 2 * np.pi, pieces + 1)
+    across, up = 1 + np.sqrt(square) * np.cos(angle), 1 + np.sqrt(square) * np.sin(angle)
+    across[np.flatnonzero(across[1:] * across[:-1] <= 0)] = np.nan
+    return np.stack([across / (2 * system.s), up / across])
+
+
+def gamma_nullcline(system: PhiNet, psi: Floats) -> Floats:
+    """γ where γ̇ = 0, for each ψ: ψ³(1 − sψ)/ρ as published, ψ³/(ρ + sψ⁴) as corrected."""
+    if system.version == "published":
+        return psi**3 * (1 - system.s * psi) / system.rho
+    return psi**3 / (system.rho + system.s * psi**4)
+
+
+def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats, Equilibrium | None]:
+    """The states (k, n) from a start until it is at a sink, and the sink; None where it rests at none.
+
+    The time limit is 200/ρ: the slowest decay is of the order of ρ.
+    """
+    points = equilibria(system)
+    places = np.array([point.state for point in points])
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(len(points)), np.inf, 0)
+    radius = np.minimum(NEAR, apart.min(axis=1) / 100)
+    sinks = np.array([point.kind == "sink" for point in points])
+
+    def outside(time: float, state: Floats) -> float:
+        return float((np.linalg.norm(state - places[sinks], axis=1) / radius[sinks]).min() - 1)
+
+    outside.terminal = True  # type: ignore[attr-defined]
+    done = solve_ivp(
+        lambda time, state: system.flow(state), (0, 200 / system.rho), np.asarray(start, dtype=float),
+        method="LSODA", rtol=1e-9, atol=1e-12, events=outside,
+    )  # fmt: skip
+    states: Floats = done.y
+    off = np.linalg.norm(states[:, -1] - places, axis=1) / radius
+    nearest = int(off.argmin())
+    return states, points[nearest] if off[nearest] <= 1.01 and sinks[nearest] else None
+
+
+def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tuple[Floats, Floats]:
+    """The two arms (2, n) of all that ends in a saddle, followed back in time until they leave the window.
+
+    They start along the eigenvector of the negative eigenvalue, and go at unit speed as the window sees it.
+    """
+    jacobian = system.jacobian(np.array(saddle.state))
+    values, vectors = np.linalg.eig(jacobian)
+    along = vectors[:, values.real.argmin()].real
+    along /= np.linalg.norm(along / window.size)
+
+    def back(length: float, state: Floats) -> Floats:
+        rate = -system.flow(state)
+        return rate / (np.linalg.norm(rate / window.size) + 1e-300)
+
+    def inside(length: float, state: Floats) -> float:
+        share = (state - window.corner) / window.size
+        return float(0.75 - np.abs(share - 0.5).max())
+
+    inside.terminal = True  # type: ignore[attr-defined]
+    starts = (np.array(saddle.state) + side * 1e-5 * along for side in (-1, 1))
+    first, second = (solve_ivp(back, (0, 8), start, rtol=1e-8, atol=1e-11, events=inside).y for start in starts)
+    return first, second

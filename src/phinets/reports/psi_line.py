@@ -1,0 +1,71 @@
+"""SimSiam's one variable, drawn into axes: its rate over ψ, arrows along the line, equilibria and their basins."""
+
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from phinets.dynamics.equilibria import equilibria
+from phinets.dynamics.paths import Window, trajectory
+from phinets.dynamics.systems import SimSiam
+from phinets.reports.palette import ALIVE, FAINT, INK, LOST, SYSTEM
+from phinets.reports.phase_plane import mark
+
+
+def rate(axes: Axes, system: SimSiam, window: Window) -> None:
+    """ψ̇ over ψ, with the line below it where it rests and which way it goes between."""
+    psi = np.linspace(window.psi_min, window.psi_max, 600)
+    highest = 4 * system.tau**3 / (27 * system.s**2)  # of {τ − sψ}ψ², at ψ = 2τ/3s
+    axes.set_ylim(-0.9 * highest, 1.5 * highest)
+    axes.plot(psi, system.flow(psi[None])[0], color=SYSTEM["simsiam"], linewidth=2, zorder=3)
+    axes.set_ylabel("ψ̇", rotation=0)
+    axis(axes, system, window)
+    _basins(axes, system, window)
+
+
+def axis(axes: Axes, system: SimSiam, window: Window) -> None:
+    """The line ψ̇ = 0: its equilibria, and an arrow in every piece between them."""
+    axes.set(xlim=(window.psi_min, window.psi_max), xlabel="ψ")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axhline(0, color=FAINT, linewidth=1, zorder=1)
+    points = equilibria(system)
+    wide = window.psi_max - window.psi_min
+    ends = [window.psi_min, *(point.psi for point in points), window.psi_max]
+    for low, high in pairwise(ends):
+        if high - low > 0.04 * wide:
+            middle, reach = (low + high) / 2, min(0.07 * wide, (high - low) / 2 - 0.012 * wide)
+            way = float(np.sign(system.flow(np.array([middle]))[0]))
+            _arrow(axes, middle - way * reach, middle + way * reach)
+    for point in points:
+        mark(axes, (point.psi, 0.0), point.kind)
+
+
+def run(axes: Axes, system: SimSiam, start: float) -> None:
+    """The way of a start along the line, a little above it, with its ★."""
+    states, sink = trajectory(system, [start])
+    colour = LOST if sink is not None and sink.collapsed else ALIVE
+    level = 0.25 * axes.get_ylim()[1]
+    axes.plot(start, level, marker="*", markersize=12, color=colour, zorder=6, clip_on=False)
+    axes.annotate(
+        "", (float(states[0, -1]), level), (start, level),
+        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "mutation_scale": 14}, zorder=5,
+    )  # fmt: skip
+
+
+def _arrow(axes: Axes, start: float, end: float) -> None:
+    looks = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (end, 0), (start, 0), arrowprops=looks, zorder=4)
+
+
+def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
+    """Above the curve: from where it collapses and from where it learns, parted by the source."""
+    points = equilibria(system)
+    sources = [point.psi for point in points if point.kind == "source"]
+    top = axes.get_ylim()[1]
+    border = sources[0] if sources else window.psi_max
+    spans = [(window.psi_min, border, LOST, "collapses"), (border, window.psi_max, ALIVE, "learns")]
+    for low, high, colour, word in spans[: 1 + len(sources)]:
+        axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=colour, alpha=0.25, linewidth=0)
+        axes.text((low + high) / 2, 0.88 * top, word, color=colour, fontsize=9, ha="center", va="top")
+    if sources:
+        axes.plot([border, border], [0, top], color=FAINT, linestyle=":", linewidth=1.2, zorder=1)

@@ -1,0 +1,100 @@
+"""Paths of matrices: integration, starts, rates, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from phinets.config.errors import UserError
+from phinets.dynamics.matrix import (
+    MATRIX_FLOWS,
+    MatrixFlow,
+    MatrixXPhiNet,
+    packed,
+    unpacked,
+)
+from phinets.dynamics.matrix_paths import (
+    Start,
+    decay_rate,
+    integrate,
+    random_start,
+    require_weights,
+    symmetric_part,
+)
+
+
+def test_integration_agrees_with_another_method() -> None:
+    system = MatrixFlow(sigma2=1.5, rho=0.03)
+    start, times = random_start(system, Start(dim=3, input_dim=5), 0), np.array([0.0, 5.0, 50.0])
+    other = solve_ivp(
+        lambda _, y: packed(system, system.flow(unpacked(system, y, start))), (0, 50), packed(system, start), "DOP853",
+        times, rtol=1e-12, atol=1e-14,
+    )  # fmt: skip
+    path = integrate(system, start, times)
+    for k in range(3):
+        np.testing.assert_allclose(packed(system, path.at(k)), other.y[:, k], rtol=0, atol=1e-7)
+
+
+def test_a_decay_rate_is_read_off_an_exponential_and_left_out_where_nothing_is_left() -> None:
+    times = np.linspace(0, 10, 50)
+    assert decay_rate(times, 3 * np.exp(-0.4 * times)) == pytest.approx(0.4)
+    assert decay_rate(times, 1e-12 * np.exp(-0.4 * times)) is None
+
+
+def test_a_symmetric_start_is_symmetric_and_the_same_seed_gives_the_same_start() -> None:
+    system = MatrixFlow()
+    one, two = (random_start(system, Start(symmetric=symmetric), 7) for symmetric in (True, False))
+    for name in ("W_g", "W_h"):
+        np.testing.assert_array_equal(one[name], symmetric_part(two[name]))
+    np.testing.assert_array_equal(one["W_f"], two["W_f"])
+
+
+GOOD: dict[str, Any] = {"W_f": np.ones((3, 5)), "W_g": np.eye(3), "W_h": np.eye(3)}
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"W_g": np.eye(4)}, r"W_g is \(4, 4\), but beside W_f of \(3, 5\) it must be \(3, 3\)"),
+        ({"W_h": np.ones(3)}, "W_h is float64 of shape"),
+        ({"W_h": np.full((3, 3), np.nan)}, "W_h holds NaN"),
+        ({"W_f": np.array([["a"]])}, "W_f is"),
+        ({"W_f": np.ones((0, 5))}, "W_f is"),
+    ],
+)
+def test_weights_that_don_t_fit_are_refused(bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        require_weights(MatrixFlow(), GOOD | bad)
+
+
+def test_a_missing_matrix_is_named() -> None:
+    with pytest.raises(UserError, match="no W_s"):
+        require_weights(MatrixXPhiNet(), GOOD)
+
+
+def test_weights_that_run_away_are_told() -> None:
+    system = MatrixFlow()
+    with pytest.raises(UserError, match="could not be followed"):
+        integrate(system, {name: 1e200 * matrix for name, matrix in GOOD.items()}, np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "says"),
+    [
+        *((name, {"rho": 0.0}, "rho is 0.0") for name in MATRIX_FLOWS),
+        *((name, {"sigma2": -1.0}, "sigma2 is -1.0") for name in MATRIX_FLOWS),
+        ("simsiam", {"tau": 0.0}, "tau is 0.0"),
+        ("byol", {"kappa": 0.0}, "kappa is 0.0"),
+        ("x-phinet", {"kappa": -1.0}, "kappa is -1.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(name: str, bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        MATRIX_FLOWS[name](**bad)
+
+
+@pytest.mark.parametrize(("bad", "says"), [({"dim": 0}, "dim is 0"), ({"scale": float("nan")}, "scale is nan")])
+def test_starts_that_make_no_sense_are_refused(bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        Start(**bad)
