@@ -141,7 +141,7 @@ def test_its_table_shows_the_equilibria_of_the_settings(page: Any) -> None:
     assert [row[2] for row in rows] == [point.kind for point in ours]
     for row, point in zip(rows, ours, strict=True):
         psi, gamma = (float(text.replace("−", "-")) for text in row[:2])
-        assert (psi, gamma) == (pytest.approx(point.psi, abs=5.1e-5), pytest.approx(point.gamma, abs=5.1e-5))
+        assert [psi, gamma] == pytest.approx([point.psi, point.gamma], abs=5.1e-5)
 
 
 @pytest.mark.parametrize("rho", [0.08, 0.0001])

@@ -1,5 +1,8 @@
 """What weight decay does: every equilibrium over ρ, and how many sinks there are at each ρ and σ²."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
@@ -13,8 +16,8 @@ from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import FAINT, INK, LEVELS, SYSTEM
 from phinets.reports.words import LETTERS, name, sinks
 
-SOLID = {"linewidth": 2.2, "linestyle": "-"}
-DASHED = {"linewidth": 1.4, "linestyle": (0, (4, 3))}
+SOLID: Mapping[str, Any] = {"linewidth": 2.2, "linestyle": "-"}
+DASHED: Mapping[str, Any] = {"linewidth": 1.4, "linestyle": (0, (4, 3))}
 
 
 def bifurcation_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5) -> Figure:
@@ -24,7 +27,7 @@ def bifurcation_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float
     """
     shown = [variable for variable in ("psi", "gamma") if variable in system.variables]
     figure = Figure(figsize=(8, 1.2 + 2.7 * len(shown)), layout="constrained")
-    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    panels: list[Axes] = list(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0])
     whole = bifurcations(system, rho_min, rho_max)
     for axes, variable in zip(panels, shown, strict=True):
         axes.set(xscale="log", xlim=(rho_min, rho_max))
@@ -80,7 +83,7 @@ def _draw(axes: Axes, system: AnySystem, variable: str, whole: Bifurcations) -> 
         )
 
 
-def _intervals(panels: "list[Axes]", whole: Bifurcations) -> None:
+def _intervals(panels: Sequence[Axes], whole: Bifurcations) -> None:
     """A thin line at each bifurcation; above, between them, the number of sinks with the paper's word for it."""
     for axes in panels:
         for each in whole.found:

@@ -40,8 +40,9 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
         curves.append(path(axes, system, start))
     for point in points:
         mark(axes, (point.psi, point.gamma or 0.0), point.kind)
-    if axes.figure.get_layout_engine() is not None:
-        axes.figure.get_layout_engine().execute(axes.figure)  # only now have the axes their size
+    whole = axes.get_figure(root=True)
+    if whole is not None and (layout := whole.get_layout_engine()) is not None:
+        layout.execute(whole)  # only now have the axes their size
     _name(axes, window, points, curves)
 
 
@@ -59,10 +60,9 @@ def arrow_on(axes: Axes, line: Floats, colour: str) -> None:
     """A head halfway along a line, as the axes show it."""
     seen = axes.transData.transform(line.T)
     along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
-    middle = [np.interp(along[-1] * share, along, values) for share in (0.5, 0.53) for values in line]
-    axes.annotate(
-        "", middle[2:], middle[:2], arrowprops={"arrowstyle": "-|>", "color": colour, "mutation_scale": 14}, zorder=5
-    )
+    (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
+    looks = {"arrowstyle": "-|>", "color": colour, "mutation_scale": 14}
+    axes.annotate("", (next_x, next_y), (x, y), arrowprops=looks, zorder=5)
 
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
@@ -160,6 +160,8 @@ def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Float
         spot + away * way + np.sign(way.round(6)) * size / 2 for away in (0.02, 0.04, 0.07) for way in DIRECTIONS
     ]
     best = max(corners, key=merit)
-    axes.text(*best, word, transform=axes.transAxes, color=colour, fontsize=9, ha="center", va="center", zorder=9)
+    axes.text(
+        best[0], best[1], word, transform=axes.transAxes, color=colour, fontsize=9, ha="center", va="center", zorder=9
+    )
     grid = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 7), [-0.5, 0, 0.5]), -1).reshape(-1, 2)
     return np.concatenate([ink, best + grid * size])

@@ -23,7 +23,7 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
     axes = figure.subplots()
     seen = window or window_around([system])
     plane(axes, system, seen, starts or sample_starts(seen))
-    axes.settitle(f"{title(system)}: {sinks_of(system)}", color=INK)
+    axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     legend(figure)
     return figure
 
@@ -35,7 +35,7 @@ def regimes(version: Version, sigma2: float) -> Figure:
         system = PhiNet(sigma2=sigma2, rho=rho, version=version)
         seen = window_around([system])
         plane(axes, system, seen, sample_starts(seen))
-        axes.settitle(f"{name.upper()}, ρ = {rho:g}: {sinks_of(system)}", color=INK)
+        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sinks_of(system)}", color=INK)
     figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
     legend(figure)
     return figure
@@ -49,7 +49,7 @@ def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Seque
         rate(axes, system, seen)
         for start in starts:
             run(axes, system, start)
-        axes.settitle(f"{title(system)}: {sinks_of(system)}", color=INK)
+        axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     return figure
 
 
@@ -61,11 +61,11 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
     above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     plane(above, system, seen, starts)
     above.set(xlabel="")
-    above.settitle(title(system), color=INK)
+    above.set_title(title(system), color=INK)
     below.set(yticks=[], ylim=(-1, 1))
     axis(below, simsiam, seen)
     for start in starts:
         run(below, simsiam, start[0])
-    below.settitle(title(simsiam), color=INK)
+    below.set_title(title(simsiam), color=INK)
     legend(figure)
     return figure
