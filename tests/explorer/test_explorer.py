@@ -203,6 +203,15 @@ def test_numbers_beyond_the_sliders_are_taken_to_their_ends(page: Any) -> None:
     assert (state["rho"], state["sigma2"]) == (1e-5, 5)
 
 
+def test_the_address_can_say_what_is_shown(page: Any, address: str) -> None:
+    page.get(f"{address}#show=phinet&version=published&rho=0.003&sigma2=0.5&start=0.3,1.2&start=0.1,x")
+    state = settled(page)
+    assert [state[name] for name in ("show", "version", "rho", "sigma2")] == ["phinet", "published", 0.003, 0.5]
+    assert [(run["psi"], run["gamma"]) for run in state["runs"]["phinet"]] == [(0.3, 1.2)]
+    page.get(f"{address}#show=everything&rho=much")
+    assert [settled(page)[name] for name in ("show", "rho")] == ["phinet", 0.003], "what makes no sense changes nothing"
+
+
 @pytest.mark.parametrize("show", ["both", "phinet", "simsiam"])
 def test_each_choice_shows_its_pictures_and_numbers(page: Any, show: str) -> None:
     pressed(page, f"input[value={show}]")

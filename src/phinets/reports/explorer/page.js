@@ -155,6 +155,24 @@ function change(changes) {
   refresh();
 }
 
+// What the address asks for after its #, e.g. explorer.html#version=published&rho=0.08&start=0.08,0.5
+function asked() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const number = (name, range) => {
+    const value = parseFloat(words.get(name));
+    return Number.isFinite(value) ? within(value, range) : state[name];
+  };
+  const one = (name, known) => (known.includes(words.get(name)) ? words.get(name) : state[name]);
+  change({
+    show: one("show", ["both", "phinet", "simsiam"]),
+    version: one("version", ["published", "corrected"]),
+    rho: number("rho", RHO),
+    sigma2: number("sigma2", SIGMA2),
+    zoom: null,
+  });
+  for (const start of words.getAll("start")) begin(...start.split(",").map(Number));
+}
+
 function within(value, [low, high]) {
   return Math.min(high, Math.max(low, value));
 }
@@ -197,6 +215,7 @@ function listen() {
   }
   listenToPictures();
   window.addEventListener("resize", refresh);
+  window.addEventListener("hashchange", asked);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
 }
 
@@ -246,4 +265,4 @@ window.phinets = {
 };
 
 listen();
-refresh();
+asked();
