@@ -58,10 +58,10 @@ def bifurcations(system: AnySystem, rho_min: float = 0.0, rho_max: float = 0.5) 
     """All bifurcations with rho_min < ρ < rho_max; the system's own ρ plays no part.
 
     A saddle-node is where ρ turns along the curve of equilibria: all roots of one polynomial (`Curve.turns`). SimSiam's
-    curve ρ = ψ(τ − sψ) turns once, at τ²/(4s). Nothing else happens to PhiNet: at an equilibrium with ψ ≠ 0 the trace of
-    the Jacobian is −s(1+γ²)ψ², less sψ⁴ where corrected. It is negative, so no pair of eigenvalues crosses the imaginary
-    axis, and there is no source; and the origin's eigenvalues are −ρ. X-PhiNet has PhiNet's saddle-nodes, and may have
-    Hopf bifurcations (`Curve.wobbles`).
+    curve ρ = ψ(τ − sψ) turns once, at τ²/(4s). Nothing else happens to PhiNet: at an equilibrium with ψ ≠ 0 the trace
+    of the Jacobian is −s(1+γ²)ψ², less sψ⁴ where corrected. It is negative, so no pair of eigenvalues crosses the
+    imaginary axis, and there is no source; and the origin's eigenvalues are −ρ. X-PhiNet has PhiNet's saddle-nodes, and
+    may have Hopf bifurcations (`Curve.wobbles`).
     """
     if not 0 <= rho_min < rho_max < np.inf:
         raise UserError(f"the range of rho is {rho_min} to {rho_max}; give 0 ≤ rho-min < rho-max, e.g. 0 and 0.5.")

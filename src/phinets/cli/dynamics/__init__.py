@@ -11,6 +11,7 @@ ACTIONS: Mapping[str, Action] = {
         "every weight decay at which equilibria are born, and the sinks between",
         in_module("phinets.cli.dynamics.bifurcations"),
     ),
+    "basins": Action("which sink each start of a box ends in", in_module("phinets.cli.dynamics.basins")),
     "portrait": Action(
         "draw the state space, the paper's figures among them", in_module("phinets.cli.dynamics.portrait")
     ),

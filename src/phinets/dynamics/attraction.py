@@ -1,0 +1,154 @@
+"""Which sink a state ends in."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_continuous_lyapunov
+
+from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
+from phinets.dynamics.integrate import Watch, follow
+from phinets.dynamics.parabola import Above, Below
+from phinets.dynamics.systems import Floats, PhiNetPhi, SimSiam, System
+
+Labels = NDArray[np.int64]
+UNDECIDED = -1
+"""The label of a state that was not seen to end in a sink."""
+STEPS = 20_000
+"""After so many steps a state is undecided: it started on a saddle or on the border of two basins."""
+BLOCK = 4_000
+"""So many states are followed together: their arrays stay in the processor's cache."""
+DIRECTIONS = 720
+RADII = np.geomspace(1e-9, 1e4, 400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """An ellipsoid |L(x − centre)| < radius around a sink that no state leaves."""
+
+    centre: Floats
+    L: Floats
+    radius: float
+
+    def holds(self, states: Floats) -> NDArray[np.bool_]:
+        """Which of the states (k, m) are inside."""
+        inside: NDArray[np.bool_] = np.square(self.L @ (states - self.centre[:, None])).sum(axis=0) < self.radius**2
+        return inside
+
+
+def neighbourhood(system: System, centre: Floats, scale: Floats) -> Neighbourhood:
+    """The largest ellipsoid of its shape around a sink in which a Lyapunov function falls; scale: one of each variable.
+
+    V = |L(x − x*)|² with LᵀL = P and JᵀP + PJ = −Q, so the linear part of the flow gives V̇ = −(x − x*)ᵀQ(x − x*). Q
+    measures each variable by its scale. The radius is the largest up to which the whole flow keeps at least a tenth of
+    that fall, looked at in 720 directions and at thirty radii a decade; V̇ is a polynomial along each direction.
+    """
+    J = system.jacobian(centre)
+    Q = np.diag(scale**-2.0)
+    L = np.linalg.cholesky(solve_continuous_lyapunov(J.T, -Q)).T
+    out = np.linalg.solve(L, _directions(len(J)))  # x − x* at radius 1: (k, directions)
+    states = centre[:, None, None] + out[:, :, None] * RADII
+    slope = np.einsum("kd,kj,jdr->dr", out, L.T @ L, system.flow(states)) / RADII  # V̇/(2R²)
+    linear = -np.einsum("kd,kj,jd->d", out, Q, out)[:, None] / 2
+    falls = np.all(slope < 0.1 * linear, axis=0)
+    good = len(falls) if falls.all() else int(np.argmin(falls))
+    return Neighbourhood(centre=centre, L=L, radius=float(RADII[good - 1]) if good else 0.0)
+
+
+def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
+    """The sinks, by ascending ψ."""
+    return tuple(each for each in equilibria(system) if each.kind == "sink")
+
+
+def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Labels:
+    """The number of the sink that each state ends in, as `sinks_of` counts them, or UNDECIDED: (k, n) → (n,).
+
+    A state is followed until it enters the neighbourhood of a sink. On PhiNet's plane every state ends in an
+    equilibrium: |ψ| falls where it is large, and Dulac's function 1/ψ² gives div (flow/ψ²) = −s(1+γ²), less sψ² where
+    corrected, so that there is no cycle. SimSiam's line is cut exactly, at its equilibria.
+    """
+    if isinstance(system, SimSiam):
+        return _on_the_line(system, starts[0])
+    if isinstance(system, PhiNetPhi):
+        return _around_the_parabola(system, starts, rtol)
+    sinks = {number: np.array(sink.state) for number, sink in enumerate(sinks_of(system))}
+    return _ends(system, starts, sinks, rtol)
+
+
+def _ends(system: System, starts: Floats, sinks: Mapping[int, Floats], rtol: float) -> Labels:
+    """The label of the sink that each start ends in."""
+    around = {
+        label: neighbourhood(system, sink, _scales(system, max(abs(float(sink[0])), system.rho)))
+        for label, sink in sinks.items()
+    }
+    labels = np.full(starts.shape[1], UNDECIDED)
+    atol = rtol * _scales(system, system.rho)[:, None]  # the finest structure is the saddle at ψ ≈ ρ beside the origin
+    for first in range(0, starts.shape[1], BLOCK):
+        block = labels[first : first + BLOCK]
+        follow(system, starts[:, first : first + BLOCK], _catcher(block, around), rtol=rtol, atol=atol, steps=STEPS)
+    return labels
+
+
+def _catcher(labels: Labels, around: Mapping[int, Neighbourhood]) -> Watch:
+    """A watcher that lets a state go once it is beside a sink, and writes down which."""
+
+    def caught(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
+        over = np.zeros(len(points), dtype=bool)
+        for label, each in around.items():
+            inside = each.holds(states)
+            labels[points[inside]] = label
+            over |= inside
+        return over
+
+    return caught
+
+
+def _around_the_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labels:
+    """By way of the coordinates of `parabola`, for the starts above and on it, and on both sides below it."""
+    phi, psi, gamma = starts
+    off = psi**2 - phi
+    sinks = {k: np.array([each.psi, 0.0, each["gamma"]]) for k, each in enumerate(sinks_of(system))}
+    labels = np.full(len(phi), UNDECIDED)
+    omega: Floats = np.sqrt(np.abs(off))
+    root: Floats = np.sqrt(phi)
+    parts: list[tuple[Above | Below, NDArray[np.bool_], Floats]] = [
+        (Above(**asdict(system)), off <= 0, psi),
+        (Below(**asdict(system), side=1), (off > 0) & (psi > 0), root),
+        (Below(**asdict(system), side=-1), (off > 0) & (psi < 0), -root),
+    ]
+    for part, which, x in parts:
+        side = part.side if isinstance(part, Below) else 0
+        reached = {k: sink for k, sink in sinks.items() if side * sink[0] >= 0}
+        labels[which] = _ends(part, np.stack([x, omega, gamma])[:, which], reached, rtol)
+    return labels
+
+
+def _scales(system: System, psi: float) -> Floats:
+    """What counts as one of each variable where ψ is of this size; γ stands beside 1 in the equations."""
+    return np.array([1.0 if name == "gamma" else psi for name in system.variables])
+
+
+def _on_the_line(system: SimSiam, psi: Floats) -> Labels:
+    """The next equilibrium in the direction of the flow, which is the same between two of them."""
+    found = equilibria(system)
+    rest = np.array([each.psi for each in found])
+    number = {each: k for k, each in enumerate(sinks_of(system))}
+    label = np.array([UNDECIDED, *(number.get(each, UNDECIDED) for each in found), UNDECIDED])
+    ends = np.concatenate([[rest[0] - 1], rest, [rest[-1] + 1]])
+    rises = system.flow((ends[1:] + ends[:-1])[None] / 2)[0] > 0
+    gap = np.searchsorted(rest, psi)
+    on = rest[np.minimum(gap, len(rest) - 1)] == psi
+    return np.where(on | rises[gap], label[gap + 1], label[gap])
+
+
+def _directions(variables: int) -> Floats:
+    """Unit vectors all around, evenly: (k, n)."""
+    if variables == 2:
+        angle = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+        return np.stack([np.cos(angle), np.sin(angle)])
+    number = np.arange(DIRECTIONS) + 0.5  # a golden spiral on the sphere
+    height, turn = 1 - 2 * number / DIRECTIONS, np.pi * (1 + 5**0.5) * number
+    wide = np.sqrt(1 - height**2)
+    sphere: Floats = np.stack([wide * np.cos(turn), wide * np.sin(turn), height])
+    return sphere
