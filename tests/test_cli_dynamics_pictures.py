@@ -95,6 +95,29 @@ def test_a_mistake_is_told_with_its_cure_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bifurcations", "--rho-min", "0.05"],
+        ["bifurcations", "--system", "simsiam", "--figure", "map"],
+        ["basins", "--grid", "21", "--rho", "0.05"],
+        ["basins", "--grid", "21", "--system", "simsiam"],
+    ],
+)
+def test_bifurcations_and_basins_draw_what_they_tell(words: list[str], tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "drawn.png"
+    code, out, _ = said(["dynamics", *words, "--out", str(path), "--json"], capsys)
+    document = json.loads(out)
+    assert code == 0
+    assert str(path) in (document.get("picture"), document.get("map"))
+    panels = 1 + (words == ["basins", "--grid", "21", "--rho", "0.05"])
+    assert Image.open(path).width == pytest.approx(panels * 110 * (5.6 if "basins" in words else 7.5), rel=0.1)
+    before = path.read_bytes()
+    code, _, err = said(["dynamics", *words, "--out", str(path)], capsys)
+    assert (code, path.read_bytes()) == (2, before)
+    assert "--overwrite" in err
+
+
 @pytest.mark.parametrize("action", ["portrait", "explore"])
 def test_nothing_is_replaced_unasked(action: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / {"portrait": "p.png", "explore": "e.html"}[action]

@@ -25,11 +25,13 @@ def basin_map(maps: Sequence[Basins]) -> Figure:
 def _panel(axes: Axes, shown: Basins) -> None:
     others = iter(BASINS)
     colours = [COLLAPSED if sink.collapsed else next(others) for sink in shown.sinks]
-    psi, gamma = shown.psi, shown.gamma
+    psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colours)
+    labels = np.ma.masked_less(shown.labels, 0)
     axes.pcolormesh(
-        psi, gamma, np.ma.masked_less(shown.labels, 0), cmap=ListedColormap(colours), vmin=-0.5, vmax=len(colours) - 0.5,
-        rasterized=True, shading="nearest",
-    )  # fmt: skip
+        psi, gamma, labels, cmap=cmap, vmin=-0.5, vmax=len(colours) - 0.5, rasterized=True, shading="nearest"
+    )
+    if len(colours) > 1:
+        axes.contour(psi, gamma, labels, np.arange(len(colours) - 1) + 0.5, colors="white", linewidths=1)
     axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
     for sink, share in zip(shown.sinks, shown.shares, strict=True):
         if sink.gamma is None:

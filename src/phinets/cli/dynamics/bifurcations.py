@@ -30,8 +30,8 @@ class Options(Family):
     out: Path | None = None
     """Draw into this file; the ending tells the format: .png, .svg, .pdf."""
     figure: Literal["diagram", "map"] = "diagram"
-    """What is drawn. diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. Both begin
-    at ρ = 1e-5 where rho-min is 0."""
+    """diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. Both begin at ρ = 1e-5
+    where rho-min is 0."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
