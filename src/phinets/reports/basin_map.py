@@ -14,7 +14,10 @@ from phinets.reports.words import title
 
 
 def basin_map(maps: Sequence[Basins]) -> Figure:
-    """A panel for each map: every basin in its colour (grey: collapse; white: no end was seen), its sink, its share."""
+    """A panel for each map: every basin in its colour, its sink and its share of the starts.
+
+    Grey is collapse, blue the sink of the greatest ψ, white a start whose end was not seen.
+    """
     figure = Figure(figsize=(5.6 * len(maps), 4.6), layout="constrained")
     for axes, shown in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
         _panel(axes, shown)
@@ -23,8 +26,8 @@ def basin_map(maps: Sequence[Basins]) -> Figure:
 
 
 def _panel(axes: Axes, shown: Basins) -> None:
-    others = iter(BASINS)
-    colours = [COLLAPSED if sink.collapsed else next(others) for sink in shown.sinks]
+    falling = sorted((sink.psi for sink in shown.sinks if not sink.collapsed), reverse=True)
+    colours = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in shown.sinks]
     psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colours)
     labels = np.ma.masked_less(shown.labels, 0)
     axes.pcolormesh(

@@ -62,7 +62,7 @@ def _draw(options: Options, path: Path) -> None:
     from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
 
     draw = {"diagram": bifurcation_diagram, "map": sink_diagram}[options.figure]
-    save_figure(path, draw(options.flow_at(1.0), options.rho_min or 1e-5, options.rho_max))
+    save_figure(path, draw(options.flow_at(1.0), options.rho_min or 1e-5, options.rho_max), colours=256)
 
 
 def _show(console: Console, whole: "Bifurcations") -> None:
