@@ -122,7 +122,7 @@ def main() -> None:
         return
     for each in rows:
         print(
-            f"{each.version:9} rho {each.rho:<7g} {each.seconds:5.2f} s ({each.processor_seconds:5.2f} s of processor), "
+            f"{each.version:9} rho {each.rho:<7g} {each.seconds:5.2f} s ({each.processor_seconds:.2f} s of processor), "
             f"solve_ivp {1e3 * each.solve_ivp_seconds:6.1f} ms a point, ratio {each.ratio:6.0f}, "
             f"{each.agree} of {each.compared} agree, {each.undecided} undecided"
         )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from phinets.config.errors import UserError
-from phinets.dynamics.systems import SYSTEMS, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
+from phinets.dynamics.integrate import flowed
+from phinets.dynamics.systems import SYSTEMS, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
 RANDOM = np.random.default_rng(0)
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -48,3 +49,70 @@ def test_phinet_without_g_moves_its_psi_as_simsiam() -> None:
 def test_settings_that_make_no_sense_are_refused(name: str, bad: dict[str, Any], says: str) -> None:
     with pytest.raises(UserError, match=says):
         SYSTEMS[name](**bad)
+
+
+def _pull_of_the_loss(weights: Floats, slow: float, s: float) -> Floats:
+    """Minus the gradient of X-PhiNet's expected loss for one-dimensional weights (f, h, g), by complex steps.
+
+    ½E(hf·x₁ − t·x₂)² + ½E(ghf·x₁ − b·x)² with E x₁² = E x₂² = s and E x₁x₂ = E x₁x = E x² = 1; t = f is not
+    differentiated.
+    """
+    target = float(weights[0])
+
+    def loss(f: complex, h: complex, g: complex) -> complex:
+        first = s * (h * f) ** 2 - 2 * h * f * target + s * target**2
+        second = s * (g * h * f) ** 2 - 2 * g * h * f * slow + slow**2
+        return (first + second) / 2
+
+    steps = 1e-30j * np.eye(3)
+    return np.array([-loss(*(weights + step)).imag / 1e-30 for step in steps])
+
+
+def test_x_phinet_as_corrected_is_the_gradient_flow_of_its_loss_and_keeps_the_encoder_at_psi() -> None:
+    system = XPhiNet(sigma2=0.7, rho=0.05, kappa=0.4)
+    for psi, gamma, slow in RANDOM.normal(size=(20, 3)):
+        for side in (1, -1):  # the encoders' common sign changes nothing
+            f, h, g = _pull_of_the_loss(np.array([side * psi, psi, gamma]), side * slow, system.s)
+            rate = system.flow(np.array([psi, gamma, slow]))
+            assert side * f == pytest.approx(h)
+            assert rate == pytest.approx([h - 0.05 * psi, g - 0.05 * gamma, 0.4 * (psi - slow)])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_x_phinet_whose_slow_encoder_has_caught_up_moves_as_phinet(version: Version) -> None:
+    psi, gamma = RANDOM.normal(size=(2, 50))
+    whole = XPhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma, psi]))
+    reduced = PhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma]))
+    np.testing.assert_allclose(whole[:2], reduced, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(whole[2], 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_x_phinet_follows_phinet_s_path_the_better_the_faster_its_slow_encoder(version: Version) -> None:
+    start = np.array([[0.3, 0.2, -0.4], [0.5, 2.0, -1.0]])
+    reduced = flowed(PhiNet(sigma2=1.5, rho=0.03, version=version), start, 10.0)
+    apart = []
+    for kappa in (1e2, 1e3, 1e4):
+        system = XPhiNet(sigma2=1.5, rho=0.03, version=version, kappa=kappa)
+        apart.append(np.max(np.abs(flowed(system, start[[0, 1, 0]], 10.0)[:2] - reduced)))
+    np.testing.assert_allclose(np.array(apart[1:]) / apart[:-1], 0.1, rtol=0.1)  # as 1/κ
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_slow_encoder_scales_the_determinant_by_its_rate_so_saddle_nodes_stay(version: Version) -> None:
+    for psi, gamma in RANDOM.normal(size=(20, 2)):
+        whole = XPhiNet(sigma2=0.7, rho=0.05, version=version, kappa=0.4).jacobian(np.array([psi, gamma, psi]))
+        reduced = PhiNet(sigma2=0.7, rho=0.05, version=version).jacobian(np.array([psi, gamma]))
+        assert np.linalg.det(whole) == pytest.approx(-0.4 * np.linalg.det(reduced))
+
+
+def test_rates_and_targets_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(UserError, match="kappa is 0"):
+        XPhiNet(kappa=0.0)
+    with pytest.raises(UserError, match="tau is -1"):
+        SimSiam(tau=-1.0)
+
+
+def test_another_weight_decay_or_augmentation_leaves_all_else() -> None:
+    system = XPhiNet(sigma2=0.7, rho=0.05, version="published", kappa=0.4)
+    assert system.with_rho(0.1).with_sigma2(2.0) == XPhiNet(sigma2=2.0, rho=0.1, version="published", kappa=0.4)

@@ -96,9 +96,7 @@ def _starts(system: AnySystem, psi: Floats, gamma: Floats, start: Mapping[str, f
     values = {"psi": across, "gamma": along, "phi": across**2, "slow": across}
     for name, value in start.items():
         if name not in system.variables or name in ("psi", "gamma"):
-            raise UserError(
-                f"{name} can't start at {value}: the flow moves {', '.join(system.variables)}. Leave it out."
-            )
+            raise UserError(f"{name} {value} has no use: this flow moves {', '.join(system.variables)}. Leave it out.")
         if not abs(value) <= FARTHEST or (name == "phi" and value < 0):
             raise UserError(f"{name} starts at {value}; give a number up to {FARTHEST:g}, and for phi none below 0.")
         values[name] = np.full_like(across, value)

@@ -1,0 +1,205 @@
+"""Which sink a start ends in: beside scipy's integrators, beside each other, and where nobody can say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from phinets.config.errors import UserError
+from phinets.dynamics.attraction import UNDECIDED, destinations, neighbourhood, sinks_of
+from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
+from phinets.dynamics.equilibria import AnySystem, equilibria
+from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
+from tests.dynamics.searching import VERSIONS
+
+NEAR = 1e-3
+MANY: list[AnySystem] = [
+    *(PhiNet(rho=rho, version=version) for rho in (0.03, 0.003, 0.0001) for version in VERSIONS),
+    PhiNet(sigma2=0.0, rho=0.2),
+    PhiNet(sigma2=4.0, rho=0.0005, version="published"),
+    XPhiNet(rho=0.003, version="published"),
+    XPhiNet(rho=0.01, kappa=0.02),
+]
+
+
+def _end(system: AnySystem, start: Floats) -> int:
+    """The number of the sink that scipy's integrator ends beside."""
+    path = solve_ivp(
+        lambda _, x: system.flow(x),
+        (0, 60 / system.rho),
+        start,
+        method="LSODA",
+        jac=lambda _, x: system.jacobian(x),
+        rtol=1e-9,
+        atol=1e-9 * system.rho,
+    )
+    away = [np.max(np.abs(path.y[:, -1] - np.array(sink.state))) for sink in sinks_of(system)]
+    assert min(away) < 0.05 * system.rho
+    return int(np.argmin(away))
+
+
+@pytest.mark.parametrize("system", MANY, ids=repr)
+def test_starts_end_where_scipy_takes_them_unless_a_border_is_within_a_thousandth(system: AnySystem) -> None:
+    random = np.random.default_rng(40)
+    starts = random.uniform([[-0.6], [-4.0]], [[0.6], [4.0]], size=(2, 25))
+    starts = starts if len(system.variables) == 2 else starts[[0, 1, 0]]
+    labels = destinations(system, starts, rtol=1e-4)
+    turns = np.linspace(0, 2 * np.pi, 9)[:-1]
+    clear = np.full(25, True)
+    for turn in turns:
+        off = np.zeros((len(starts), 1))
+        off[:2, 0] = NEAR * np.cos(turn), NEAR * np.sin(turn)
+        clear &= destinations(system, starts + off) == labels
+    assert clear.sum() >= 20
+    for k in np.flatnonzero(clear):
+        assert labels[k] == _end(system, starts[:, k]), starts[:, k]
+
+
+@pytest.mark.parametrize("system", [PhiNet(rho=0.003, version="published"), PhiNet(rho=0.0001)], ids=repr)
+def test_a_map_s_borders_are_as_exact_as_its_finest_tolerance(system: AnySystem) -> None:
+    found = basins(system, Box(), 41)
+    starts = np.stack([each.ravel() for each in np.meshgrid(found.psi, found.gamma)])
+    np.testing.assert_array_equal(found.labels.ravel(), destinations(system, starts, rtol=1e-6))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_from_the_parabola_phinet_with_phi_ends_where_phinet_does_however_stiff(version: Version) -> None:
+    for rho in (0.03, 0.0001):
+        plain = basins(PhiNet(rho=rho, version=version), Box(), 31)
+        whole = basins(PhiNetPhi(rho=rho, version=version), Box(), 31)
+        np.testing.assert_array_equal(whole.labels, plain.labels)
+
+
+def test_off_the_parabola_starts_end_where_scipy_takes_them() -> None:
+    random = np.random.default_rng(41)
+    system = PhiNetPhi(rho=0.03)
+    starts = random.uniform([[0.01], [-0.6], [-3.0]], [[1.0], [0.6], [3.0]], size=(3, 40))
+    labels = destinations(system, starts)
+    assert set(labels) == {0, 1}
+    assert [_end(system, start) for start in starts.T] == labels.tolist()
+
+
+def test_a_quick_slow_encoder_leaves_phinet_s_map_and_a_late_one_does_not() -> None:
+    plain = basins(PhiNet(), Box(), 25)
+    np.testing.assert_array_equal(basins(XPhiNet(kappa=1e5), Box(), 25).labels, plain.labels)
+    ahead = basins(XPhiNet(kappa=0.01), Box(psi_min=0.05), 25, {"slow": 0.5})
+    behind = basins(XPhiNet(kappa=0.01), Box(psi_min=0.05), 25, {"slow": 0.0})
+    assert ahead.kept > behind.kept
+
+
+def test_simsiam_keeps_what_starts_above_its_source_and_nothing_else() -> None:
+    system = SimSiam(rho=0.03)
+    origin, source, sink = (each.psi for each in equilibria(system))
+    psi = np.array([-5.0, -1e-9, origin, np.nextafter(source, 0), source, np.nextafter(source, 1), sink, 5.0])
+    assert destinations(system, psi[None]).tolist() == [0, 0, 0, 0, UNDECIDED, 1, 1, 1]
+    found = simsiam_beside(PhiNet(rho=0.03), Box(), 101)
+    assert found.kept == np.mean(found.psi > source)
+    assert np.ptp(found.labels, axis=0).max() == 0
+
+
+def test_simsiam_where_its_two_meet_has_one_sided_ends_that_nobody_calls_a_sink() -> None:
+    assert destinations(SimSiam(rho=0.1), np.array([[0.1, 0.3]])).tolist() == [0, UNDECIDED]
+
+
+def test_on_the_axis_psi_0_everything_collapses() -> None:
+    for system in (PhiNet(rho=0.0001), PhiNetPhi(rho=0.0001)):
+        starts = np.zeros((len(system.variables), 7))
+        starts[-1] = np.linspace(-50, 50, 7)
+        labels = destinations(system, starts)
+        assert {sinks_of(system)[label].psi for label in labels} == {0.0}
+
+
+def test_a_start_without_an_encoder_collapses_whatever_its_predictors() -> None:
+    system = PhiNetPhi(rho=0.0001)
+    starts = np.array([[0.0, 0.0], [0.4, -0.4], [1.0, -3.0]])
+    assert {sinks_of(system)[label].psi for label in destinations(system, starts)} == {0.0}
+
+
+def test_a_start_on_a_saddle_is_undecided() -> None:
+    system = PhiNet(version="published", rho=0.003)
+    flow = {each.kind: each for each in equilibria(system)}
+
+    class Still(PhiNet):  # rounding pushes a state off a saddle; here it does not
+        def flow(self, state: Floats) -> Floats:
+            rate = PhiNet.flow(self, state)
+            rate[:, np.all(state == np.array(flow["saddle"].state)[:, None], axis=0)] = 0
+            return rate
+
+    starts = np.array([flow["saddle"].state, flow["sink"].state]).T
+    assert destinations(Still(version="published", rho=0.003), starts).tolist() == [UNDECIDED, 2]
+
+
+@pytest.mark.parametrize("system", MANY, ids=repr)
+def test_no_state_leaves_a_sink_s_neighbourhood(system: AnySystem) -> None:
+    random = np.random.default_rng(42)
+    for sink in sinks_of(system):
+        centre = np.array(sink.state)
+        scale = np.array([1.0 if name == "gamma" else max(abs(sink.psi), system.rho) for name in system.variables])
+        around = neighbourhood(system, centre, scale)
+        assert around.radius > 0
+        out = random.normal(size=(len(centre), 200))
+        shell = centre[:, None] + np.linalg.solve(around.L, out / np.linalg.norm(out, axis=0)) * around.radius
+        assert not around.holds(centre[:, None] + (shell - centre[:, None]) * 1.001).any()
+        for share in (0.999, 0.5, 0.01):
+            inside = centre[:, None] + (shell - centre[:, None]) * share
+            assert around.holds(inside).all()
+            inward = np.einsum("kn,kn->n", around.L @ system.flow(inside), around.L @ (inside - centre[:, None]))
+            assert np.all(inward < 0)
+
+
+def test_starts_from_far_away_are_followed_too() -> None:
+    system = PhiNet()
+    starts = np.array([[1e6, -1e6, 1e6, 3.0], [1e6, 1e6, -1e6, 1e6]])
+    assert UNDECIDED not in destinations(system, starts)
+
+
+def test_shares_add_up_and_count_what_the_map_shows() -> None:
+    found = basins(PhiNet(version="published", rho=0.0001), Box(), 21)
+    assert sum(found.shares) + found.undecided / 441 == pytest.approx(1)
+    collapsed = [number for number, sink in enumerate(found.sinks) if sink.collapsed]
+    assert found.kept == pytest.approx(np.mean(~np.isin(found.labels, collapsed)))
+    doubtful = replace(found, labels=np.full_like(found.labels, UNDECIDED))
+    assert (doubtful.kept, doubtful.undecided) == (0, 441)
+    assert isinstance(doubtful, Basins)
+
+
+def test_rows_are_gamma_and_columns_psi() -> None:
+    box = Box(psi_min=0.2, psi_max=0.4, gamma_min=-0.5, gamma_max=0.5)
+    found = basins(PhiNet(), box, 5)
+    assert (found.psi[[0, -1]].tolist(), found.gamma[[0, -1]].tolist()) == ([0.2, 0.4], [-0.5, 0.5])
+    one = destinations(PhiNet(), np.array([[found.psi[3]], [found.gamma[1]]]))
+    assert found.labels[1, 3] == one[0]
+    high = basins(PhiNet(), Box(psi_min=0.01, psi_max=0.5, gamma_min=0, gamma_max=2), 9)
+    assert len(set(high.labels[0])) == 2  # small ψ collapses, large ψ does not
+    assert high.labels[-1, 4] == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"psi_min": 1.0}, "psi goes from 1.0 to 0.5"),
+        ({"gamma_min": 3.0}, "gamma goes from 3.0 to 3.0"),
+        ({"psi_max": float("nan")}, "psi_max is nan"),
+        ({"gamma_max": 1e9}, "stay within"),
+    ],
+)
+def test_boxes_that_make_no_sense_are_refused(bad: dict[str, float], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        Box(**bad)
+
+
+@pytest.mark.parametrize(
+    ("system", "grid", "start", "says"),
+    [
+        (PhiNet(), 1, {}, "grid is 1"),
+        (PhiNet(), 10**6, {}, "grid is 1000000"),
+        (PhiNet(), 5, {"phi": 1.0}, "phi 1.0 has no use"),
+        (XPhiNet(), 5, {"psi": 1.0}, "psi 1.0 has no use"),
+        (PhiNetPhi(), 5, {"phi": -1.0}, "phi starts at -1.0"),
+        (XPhiNet(), 5, {"slow": float("nan")}, "slow starts at nan"),
+    ],
+)
+def test_maps_that_make_no_sense_are_refused(system: AnySystem, grid: int, start: dict[str, float], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        basins(system, Box(), grid, start)
