@@ -173,6 +173,19 @@ def test_a_click_starts_a_trajectory_that_ends_where_the_library_s_integration_e
             assert [run["sink"][variable] for variable in flow.variables] == pytest.approx(end, abs=1e-5)
 
 
+@pytest.mark.parametrize(("rho", "start"), [(0.08, [0.2, 1.0]), (0.003, [0.3, 1.2]), (0.0001, [0.5, -1.0])])
+def test_the_line_of_a_trajectory_is_the_library_s_orbit(page: Any, rho: float, start: list[float]) -> None:
+    flow = PhiNet(rho=rho, version="published")
+    script = "return phinets.trajectory('phinet', 'published', 1.5, arguments[0], arguments[1]).states"
+    states = np.array(page.execute_script(script, rho, start))
+    times = np.concatenate([[0], np.geomspace(1e-3, 20 / rho, 20_000)])
+    orbit = solve_ivp(lambda t, y: flow.flow(y), (0, times[-1]), start, "LSODA", times, rtol=1e-10, atol=1e-12).y
+    lengths = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(orbit), axis=0))])
+    even = np.stack([np.interp(np.linspace(0, lengths[-1], 20_000), lengths, values) for values in orbit], axis=1)
+    away = [np.linalg.norm(even - state, axis=1).min() for state in states]
+    assert max(away) < 2e-4
+
+
 def test_the_paper_s_start_learns_as_phinet_and_collapses_as_simsiam(page: Any) -> None:
     typed(page, "rho-number", 0.08)
     pressed(page, "#start button[type=submit]")

@@ -120,7 +120,7 @@ def test_the_line_of_simsiam_has_arrows_the_way_it_goes_and_the_basin_s_border_a
         psi, rate = (np.asarray(values) for values in axes.lines[0].get_data())
         np.testing.assert_allclose(rate, system.flow(psi[None])[0])
     words = [{text.get_text() for text in axes.texts} - {""} for axes in figure.axes]
-    assert words == [{"collapses"}, {"collapses", "learns"}]
+    assert words == [{"collapses", "sink"}, {"collapses", "learns", "sink", "source"}]
     (source,) = (p.psi for p in equilibria(systems[1]) if p.kind == "source")
     assert marks(figure.axes[1], "o", filled=False) == {(source, 0.0)}
     assert overlaps(figure) == []

@@ -37,7 +37,7 @@ function follow() {
 function runOf({ setting, equilibria }, start) {
   const from = setting.system === "simsiam" ? [start.psi] : [start.psi, start.gamma];
   const { states, sink } = trajectoryOf(setting, from, equilibria);
-  return { start, states, sink, collapsed: sink !== null && sink.psi === 0, get shown() { return start.shown; } };
+  return { start, states, sink, collapsed: sink?.psi === 0, get shown() { return start.shown; } };
 }
 
 function branchLayers() {
