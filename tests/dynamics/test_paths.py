@@ -102,6 +102,15 @@ def test_the_manifold_of_a_saddle_parts_two_basins(system: PhiNet) -> None:
             assert ends[0].state != ends[1].state
 
 
+@pytest.mark.parametrize("system", [s for s in SYSTEMS if s.rho < 0.1], ids=repr)
+def test_the_arms_of_a_manifold_leave_the_saddle_on_both_sides_along_the_attracting_direction(system: PhiNet) -> None:
+    for saddle in (point for point in equilibria(system) if point.kind == "saddle"):
+        first, second = (arm[:, 0] - saddle.state for arm in stable_manifold(system, saddle, window_around([system])))
+        np.testing.assert_allclose(second, -first, rtol=1e-6)
+        pulled = system.jacobian(np.array(saddle.state)) @ first
+        np.testing.assert_allclose(pulled, saddle.eigenvalues[0].real * first, rtol=1e-5, atol=1e-12)
+
+
 @pytest.mark.parametrize("system", SYSTEMS, ids=repr)
 def test_the_window_shows_every_equilibrium_with_room_around_it(system: PhiNet) -> None:
     window = window_around([system, SimSiam(sigma2=system.sigma2, rho=system.rho)])

@@ -150,7 +150,7 @@ def _even(line: Floats) -> Floats:
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}"
+    return (f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}").replace("-", "−")
 
 
 def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Floats:
