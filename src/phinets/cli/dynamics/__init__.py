@@ -15,6 +15,9 @@ ACTIONS: Mapping[str, Action] = {
     "portrait": Action(
         "draw the state space, the paper's figures among them", in_module("phinets.cli.dynamics.portrait")
     ),
+    "flow": Action("the matrix flow over time: what decays, what is kept", in_module("phinets.cli.dynamics.flow")),
+    "train": Action("the same networks, trained by SGD beside the flow", in_module("phinets.cli.dynamics.train")),
+    "check-paper": Action("the paper's statements, one by one", in_module("phinets.cli.dynamics.check_paper")),
     "explore": Action("write a page to play with, offline", in_module("phinets.cli.dynamics.explore")),
 }
 

@@ -1,0 +1,57 @@
+"""The paper's statements on dynamics, each checked for the printed equations and for the corrected ones."""
+
+from collections.abc import Mapping, Sequence
+
+from phinets.config.errors import look_up
+from phinets.dynamics.claims.appendix import (
+    commutator_equation,
+    decoupled,
+    gradient,
+    positive_definite,
+    simplified_h,
+    stacked_blocks,
+)
+from phinets.dynamics.claims.finding import Claim, Finding, Verdict
+from phinets.dynamics.claims.matrices import alignment, fast_parabola, parabola, sinks_of_matrices, symmetry
+from phinets.dynamics.claims.regimes import (
+    REGIMES,
+    conjugate,
+    cycles,
+    regime,
+    same_threshold,
+    simsiam_threshold,
+    thresholds,
+)
+from phinets.dynamics.claims.starts import negative_sink, off_the_parabola, wider_basin
+
+__all__ = ["CLAIMS", "Finding", "Verdict", "check_paper"]
+
+CLAIMS: Mapping[str, Claim] = {
+    "gradient": gradient,
+    **{told.name.lower(): regime(told) for told in REGIMES},
+    "thresholds": thresholds,
+    "simsiam-threshold": simsiam_threshold,
+    "same-threshold": same_threshold,
+    "conjugate": conjugate,
+    "c1": wider_basin,
+    "c2": negative_sink,
+    "c2-off-parabola": off_the_parabola,
+    "parabola": parabola,
+    "fast-parabola": fast_parabola,
+    "alignment": alignment,
+    "symmetry": symmetry,
+    "matrix-sinks": sinks_of_matrices,
+    "cycles": cycles,
+    "simplified-h": simplified_h,
+    "decoupled": decoupled,
+    **{f"commutator-{k}": commutator_equation(f"C{k}") for k in (1, 2, 3)},
+    "stacked-blocks": stacked_blocks,
+    "positive-definite": positive_definite,
+}
+"""In the order of the paper: first its section, then its appendix."""
+
+
+def check_paper(sigma2: float = 1.5, only: Sequence[str] = ()) -> dict[str, Finding]:
+    """The findings by name: all, or only some."""
+    names = list(only) or list(CLAIMS)
+    return {name: look_up("statement", name, CLAIMS)(sigma2) for name in names}

@@ -1,0 +1,202 @@
+"""Statements on the matrix flow: the parabola, alignment, and symmetry (A1)."""
+
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from phinets.dynamics.claims.finding import Finding, Verdict, on_both
+from phinets.dynamics.claims.regimes import sinks
+from phinets.dynamics.equilibria import equilibria
+from phinets.dynamics.matrix import MatrixFlow, jacobian, packed
+from phinets.dynamics.matrix_paths import FLOOR, Path, Start, integrate, norms, random_start
+from phinets.dynamics.systems import Floats, PhiNetPhi, Version
+
+RHOS = (0.12, 0.03, 0.003)
+WEAK = 0.0001
+SEEDS = range(3)
+SMALL = Start(dim=3, input_dim=4)
+SYMMETRIC = Start(dim=3, input_dim=4, symmetric=True)
+BROKEN = 0.01
+"""An asymmetry above this at the end is no remnant of the start."""
+NEUTRAL = 1e-6
+"""A rate below this share of ρ is the zero of a rotation."""
+
+
+def parabola(sigma2: float) -> Finding:
+    """The decay of ψ² − φ, and of its true form for matrices of any kind."""
+    rho, times = 0.03, np.linspace(0, 100, 51)
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+        expected = np.exp(-2 * rho * times)
+        found = [norms(integrate(system, random_start(system, SMALL, seed), times)) for seed in SEEDS]
+        worst = {
+            name: max(float(np.abs(each[name] / each[name][0] - expected).max()) for each in found)
+            for name in ("balance", "parabola")
+        }
+        why = (
+            f"‖W_hᵀW_h − Φ‖ is e^(−2ρt) of its start to {worst['balance']:.0e} from any start; "
+            f"‖W_h² − Φ‖ is off by up to {worst['parabola']:.2g} where W_h is not symmetric"
+        )
+        return Verdict(holds=worst["balance"] < 1e-6, why=why), worst
+
+    return Finding(
+        statement="ψ² − φ decays as e^(−2ρt) (for matrices: W_hᵀW_h − W_fW_fᵀ)",
+        where="Appendix, Adiabatic Elimination",
+        needs="no symmetry and no alignment in the form W_hᵀW_h − W_fW_fᵀ; W_h² − Φ needs a symmetric W_h",
+        **on_both(judge),
+    )
+
+
+def fast_parabola(sigma2: float) -> Finding:
+    """Whether the parabola is reached before anything else settles."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        rows: list[dict[str, Any]] = []
+        for rho in (*RHOS, WEAK):
+            system = PhiNetPhi(version=version, sigma2=sigma2, rho=rho)
+            for each in equilibria(system):
+                if each.kind == "sink" and not each.collapsed:
+                    rates = sorted(-value.real for value in each.eigenvalues)
+                    rows.append({"rho": rho, "psi": each.psi, "rates_over_2rho": [rate / (2 * rho) for rate in rates]})
+        slower = sum(min(row["rates_over_2rho"]) < 1 - 1e-9 for row in rows)
+        faster = sum(max(row["rates_over_2rho"]) > 1 + 1e-9 for row in rows)
+        why = (
+            f"of {len(rows)} non-collapsed sinks, {faster} have a direction that settles faster than the parabola "
+            f"(up to {max((max(row['rates_over_2rho']) for row in rows), default=0):.3g} times), {slower} a slower one"
+        )
+        return Verdict(holds=bool(rows) and faster == 0, why=why), rows
+
+    return Finding(
+        statement="The parabola is reached much faster than the dynamics settles",
+        where="Appendix, Adiabatic Elimination",
+        needs="at the collapse the rates are ρ, ρ and 2ρ; at another sink they are its Jacobian's eigenvalues",
+        **on_both(judge),
+    )
+
+
+def alignment(sigma2: float) -> Finding:
+    """Commutators from symmetric random starts: their first move, and their late rate beside 3ρ."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        rows = [_alignment(version, sigma2, rho) for rho in RHOS]
+        slowest = min(row["late_rate_over_rho"] for row in rows)
+        shrink = max(row["left_at_end"] for row in rows)
+        why = "; ".join(
+            f"ρ = {row['rho']:g}: late rate {row['late_rate_over_rho']:.2g}ρ, "
+            f"{row['left_after_1_over_rho']:.0%} left after 1/ρ, grew for a while in {row['rose']} of {len(SEEDS)}"
+            for row in rows
+        )
+        return Verdict(holds=shrink < 1e-2 and slowest >= 3, why=why), rows
+
+    return Finding(
+        statement="The commutators decay and eigenspaces quickly align: at the rate 3ρ at least where K is positive",
+        where="Section 4, Eigenvalue dynamics; Appendix, Eigenspace Alignment",
+        needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; judged by a late rate ≥ 3ρ",
+        **on_both(judge),
+    )
+
+
+def _alignment(version: Version, sigma2: float, rho: float) -> dict[str, float]:
+    """Means over the seeds of the norm of all three commutators."""
+    system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+    times = np.linspace(0, 12, 121) / rho
+    late, left, last, rose = [], [], [], 0
+    for seed in SEEDS:
+        size = _commutators(integrate(system, random_start(system, SYMMETRIC, seed), times, rtol=1e-8))
+        seen = (times > 5 / rho) & (size > FLOOR)
+        late.append(-float(np.polyfit(times[seen], np.log(size[seen]), 1)[0]) / rho if seen.sum() > 3 else float("inf"))
+        left.append(float(size[10] / size[0]))
+        last.append(float(size[-1] / size[0]))
+        rose += bool((size > 1.01 * np.minimum.accumulate(size)).any())
+    means = {"late_rate_over_rho": float(np.median(late)), "left_after_1_over_rho": float(np.mean(left))}
+    return {"rho": rho, **means, "left_at_end": max(last), "rose": rose}
+
+
+def _commutators(path: Path) -> Floats:
+    """√(‖C₁‖² + ‖C₂‖² + ‖C₃‖²) over time."""
+    found = norms(path)
+    size: Floats = np.sqrt(sum(found[name] ** 2 for name in ("C1", "C2", "C3")))
+    return size
+
+
+def symmetry(sigma2: float) -> Finding:
+    """A1: what becomes of a lack of symmetry, at the sinks to first order and from random starts in full."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        growth = [row for rho in (*RHOS, WEAK) for row in asymmetry_growth(version, sigma2, rho)]
+        ends = {f"{rho:g}": [_last_asymmetry(version, sigma2, rho, seed) for seed in SEEDS] for rho in RHOS}
+        worst = max(row["rate"] for row in growth)
+        broken = sum(value > BROKEN for values in ends.values() for value in values)
+        rates = "; ".join(f"{row['rate']:.3g} at ψ = {row['psi']:.3g}, ρ = {row['rho']:g}" for row in growth)
+        why = (
+            f"an antisymmetric part of W_g and W_h moves at the rate {rates}; from random starts W_g or W_h ends "
+            f"not symmetric in {broken} of {len(RHOS) * len(SEEDS)}"
+        )
+        return Verdict(holds=worst < 0 and not broken, why=why), {"growth": growth, "asymmetry_at_end": ends}
+
+    return Finding(
+        statement="A1: W_g and W_h may be taken as symmetric; symmetry attracts",
+        where="Section 4, (A1)",
+        needs="where two directions share a sink, antisymmetric parts obey δḣ = −{s(1+γ²)ψ² + ρ}δh − ψ²δg and "
+        "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for (1+γ)ρ > ψ³)",
+        **on_both(judge),
+    )
+
+
+def asymmetry_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, float]]:
+    """At each sink but the collapse, the largest rate of an antisymmetric part; both of two directions sit there."""
+    system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+    turn = np.array([[0.0, 1.0], [-1.0, 0.0]]) / np.sqrt(2)
+    none = np.zeros((2, 2))
+    rows = []
+    for each in sinks(version, sigma2, rho):
+        if not each.collapsed:
+            scaled = zip(system.names, (abs(each.psi), each["gamma"], each.psi), strict=True)
+            derivative = jacobian(system, {name: value * np.eye(2) for name, value in scaled})
+            moves = [{"W_f": none, "W_g": turn, "W_h": none}, {"W_f": none, "W_g": none, "W_h": turn}]
+            basis = np.stack([packed(system, move) for move in moves], axis=1)
+            rates = np.linalg.eigvals(basis.T @ derivative @ basis)
+            rows.append({"rho": rho, "psi": each.psi, "gamma": each["gamma"], "rate": float(rates.real.max())})
+    return rows
+
+
+def sinks_of_matrices(sigma2: float) -> Finding:
+    """Whether two directions at sinks of the reduced flow make a state that attracts in the matrix flow."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        rows = [row for rho in (*RHOS, WEAK) for row in pair_growth(version, sigma2, rho)]
+        bad = [row for row in rows if row["rate"] > NEUTRAL * row["rho"]]
+        told = "; ".join(
+            f"ψ = {row['psi'][0]:.3g} and {row['psi'][1]:.3g}, ρ = {row['rho']:g}: {row['rate']:.2g}" for row in bad
+        )
+        why = f"{len(bad)} of {len(rows)} pairs of sinks repel" + (f", at the rates {told}" if bad else "")
+        return Verdict(holds=not bad, why=why), rows
+
+    return Finding(
+        statement="A sink of the eigenvalue dynamics is one of the matrix dynamics",
+        where="Section 4, Eigenvalue dynamics; C2",
+        needs="two directions, each at a sink; rotations of the input are neutral; a rate above 0 is a way out that the "
+        "reduced equations can't see",
+        **on_both(judge),
+    )
+
+
+def pair_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, Any]]:
+    """The largest rate of any perturbation, for m = d = 2 with each direction at a sink, for every pair of sinks."""
+    system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+    rows = []
+    for pair in combinations_with_replacement(sinks(version, sigma2, rho), 2):
+        psi, gamma = ([each[name] for each in pair] for name in ("psi", "gamma"))
+        weights = {"W_f": np.diag(np.abs(psi)), "W_g": np.diag(gamma), "W_h": np.diag(psi)}
+        rate = float(np.linalg.eigvals(jacobian(system, weights)).real.max())
+        rows.append({"rho": rho, "psi": psi, "gamma": gamma, "rate": rate})
+    return rows
+
+
+def _last_asymmetry(version: Version, sigma2: float, rho: float, seed: int) -> float:
+    """The larger of ‖W_g − W_gᵀ‖ and ‖W_h − W_hᵀ‖ after 20/ρ from a start that is not symmetric."""
+    system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
+    found = norms(integrate(system, random_start(system, SMALL, seed), np.array([0.0, 20 / rho]), rtol=1e-8))
+    return max(float(found[name][-1]) for name in ("asymmetry_g", "asymmetry_h"))

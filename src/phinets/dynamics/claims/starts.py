@@ -1,0 +1,177 @@
+"""C1 and C2: which starting values escape the collapse, on the parabola φ = ψ² and off it."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+from phinets.dynamics.attraction import destinations, sinks_of
+from phinets.dynamics.borders import border, crossing, escape_from
+from phinets.dynamics.claims.finding import Finding, Verdict, listed, on_both
+from phinets.dynamics.equilibria import Equilibrium, equilibria
+from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
+
+STAR = (0.08, 0.5)
+STAR_RHO = 0.08
+"""The black star of the comparison figure, and its weight decay."""
+GAMMAS = (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
+RHOS = (0.08, 0.03, 0.003, 0.0001)
+WEAK = 0.0001
+LARGEST_PHI = 100.0
+Escapes = Callable[[Floats], NDArray[np.bool_]]
+"""From many φ(0) to which of them escape."""
+
+
+def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
+    """The saddle nearest to the collapse on one side of ψ = 0: its stable manifold is the border of the collapse."""
+    found = [each for each in equilibria(system) if each.kind == "saddle" and each.psi * sign > 0]
+    return min(found, key=lambda each: abs(each.psi)) if found else None
+
+
+def wider_basin(sigma2: float) -> Finding:
+    """C1 at the star, and over γ(0) and weight decay."""
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        rows = [row for rho in RHOS if (row := _borders(version, sigma2, rho))]
+        star = next((row for row in rows if row["rho"] == STAR_RHO), None)
+        if star is None:
+            return Verdict(holds=False, why=f"no border at ρ = {STAR_RHO}"), rows
+        need = dict(zip(GAMMAS, star["smallest_psi"], strict=True))[STAR[1]]
+        source, smallest = star["simsiam_source"], rows[-1]
+        off = max(abs(a / b - 1) for a, b in zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True))
+        escapes = "escapes" if need < STAR[0] else "collapses"
+        why = (
+            f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} "
+            f"({STAR[0] / need - 1:+.1%}); SimSiam's source is {source:.5f}. At ρ = {smallest['rho']:g} and "
+            f"γ(0) = {listed(GAMMAS, 3)} ψ(0)/ρ must be above "
+            f"{listed([psi / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: 1/(1 + γ(0)/2) to {off:.2%}"
+        )
+        holds = need < STAR[0] < source
+        return Verdict(holds=holds, why=why), rows
+
+    return Finding(
+        statement="C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)",
+        where="Section 4, C1; Fig. comparison (ρ = 0.08)",
+        needs="for small ρ, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt)",
+        **on_both(judge),
+    )
+
+
+def _borders(version: Version, sigma2: float, rho: float) -> dict[str, Any] | None:
+    """The smallest ψ(0) that escapes, for each γ(0), beside SimSiam's source; None where everything collapses."""
+    system = PhiNet(version=version, sigma2=sigma2, rho=rho)
+    saddle = lowest_saddle(system, 1)
+    source = [each.psi for each in equilibria(SimSiam(sigma2=sigma2, rho=rho)) if each.kind == "source"]
+    if saddle is None or not source:
+        return None
+    found = escape_from(system, saddle, GAMMAS)
+    guess = [rho / (1 + gamma / 2) for gamma in GAMMAS]
+    return {
+        "rho": rho,
+        "gamma": list(GAMMAS),
+        "smallest_psi": [None if np.isnan(psi) else psi for psi in found],
+        "small_rho_formula": guess,
+        "simsiam_source": source[0],
+    }
+
+
+def negative_sink(sigma2: float) -> Finding:
+    """C2 on the parabola: the negative sink, and from which γ(0) it is reached."""
+    psis = (-0.4, -0.2, -0.1, -0.05, -0.02, -0.005)
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        system = PhiNet(version=version, sigma2=sigma2, rho=WEAK)
+        there = [each for each in equilibria(system) if each.kind == "sink" and each.psi < 0]
+        saddle = lowest_saddle(system, -1)
+        if not there or saddle is None:
+            return Verdict(holds=False, why=f"no sink with ψ < 0 at ρ = {WEAK:g}"), {"sinks": []}
+        lower, upper = border(system, saddle, gamma_max=12.0)
+        needed = [crossing(upper if psi < saddle.psi else lower, 0, psi) for psi in psis]
+        why = (
+            f"the sink is at ({there[0].psi:.4g}, {there[0]['gamma']:.4g}); it takes γ(0) below "
+            f"{listed(needed, 3)} for ψ(0) = {listed(psis, 3)}" + "; other negative starts collapse" * (len(there) == 1)
+        )
+        numbers = {"sink": [there[0].psi, there[0]["gamma"]], "psi": list(psis), "largest_gamma": needed}
+        return Verdict(holds=max(needed) < 0, why=why), numbers
+
+    return Finding(
+        statement="C2: PhiNet-WEAK has a negative sink, which attracts negative initialisation ψ(0) < 0",
+        where="Section 4, C2; Fig. vecfield (ρ = 0.0001)",
+        needs="on the parabola ψ = 0 is never crossed, so a negative start ends at the negative sink or collapses",
+        **on_both(judge),
+    )
+
+
+def off_the_parabola(sigma2: float) -> Finding:
+    """C2 beside SimSiam with φ as a variable of its own: how large an encoder carries a negative ψ over zero."""
+    rho, psis, gammas = 0.03, (-0.1, -1.0), (0.0, -1.5)
+    simple = [escaping_phi(psi, partial(_simsiam_escapes, sigma2, rho, psi)) for psi in psis]
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        system = PhiNetPhi(version=version, sigma2=sigma2, rho=rho)
+        table = {
+            f"{gamma:g}": [escaping_phi(psi, partial(_phinet_escapes, system, psi, gamma)) for psi in psis]
+            for gamma in gammas
+        }
+        phinet = "; ".join(f"PhiNet with γ(0) = {gamma}: {_shown(found)}" for gamma, found in table.items())
+        why = f"from ψ(0) = {listed(psis, 3)} SimSiam crosses ψ = 0 and escapes for φ(0) {_shown(simple)}; {phinet}"
+        numbers = {"psi": list(psis), "phi_from_to": {"simsiam": simple, **table}}
+        return Verdict(holds=all(found is None for found in simple), why=why), numbers
+
+    return Finding(
+        statement="C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)",
+        where="Section 4, C2, before φ is eliminated (ρ = 0.03)",
+        needs=f"φ(0) up to {LARGEST_PHI:g} was tried; at ψ = 0 ψ̇ is φ(1+γ), which is 0 on the parabola φ = ψ² alone",
+        **on_both(judge),
+    )
+
+
+def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
+    """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where the largest does too; None: none does.
+
+    φ(0) = ψ(0)² itself never does. 48 starts in equal ratios find the ends, 16 between two of them narrow each down.
+    """
+    tried = np.geomspace(psi**2, LARGEST_PHI, 49)[1:]
+    good = np.flatnonzero(escapes(tried))
+    if not len(good):
+        return None
+    first, last = int(good[0]), int(good[-1])
+    inner = np.geomspace(tried[first - 1] if first else psi**2, tried[first], 17)[1:]
+    low = float(inner[np.flatnonzero(escapes(inner))[0]])
+    if last == len(tried) - 1:
+        return low, None
+    outer = np.geomspace(tried[last], tried[last + 1], 17)[:-1]
+    return low, float(outer[np.flatnonzero(escapes(outer))[-1]])
+
+
+def _phinet_escapes(system: PhiNetPhi, psi: float, gamma: float, phi: Floats) -> NDArray[np.bool_]:
+    """Which φ(0) end in a sink with ψ > 0."""
+    positive = [k for k, sink in enumerate(sinks_of(system)) if sink.psi > 0]
+    return np.isin(destinations(system, np.stack([phi, np.full_like(phi, psi), np.full_like(phi, gamma)])), positive)
+
+
+def _simsiam_escapes(sigma2: float, rho: float, psi: float, phi: Floats) -> NDArray[np.bool_]:
+    """The same for SimSiam with φ = ψ² + ω²: ψ̇ = φ(1 − sψ) − ρψ and ω = ω(0)e^(−ρt), as d/dt (ψ² − φ) = −2ρ(ψ² − φ)."""
+    s, omega2 = 1 + sigma2, phi - psi**2
+    last = 20 / rho
+
+    def rate(time: float, state: Floats) -> Floats:
+        phi: Floats = state**2 + omega2 * np.exp(-2 * rho * time)
+        return phi * (1 - s * state) - rho * state
+
+    end = solve_ivp(rate, (0, last), np.full_like(phi, psi), "LSODA", rtol=1e-8, atol=1e-12).y[:, -1]
+    escaped: NDArray[np.bool_] = end > 0.1 / s
+    return escaped
+
+
+def _shown(windows: Sequence[tuple[float, float | None] | None]) -> str:
+    words = []
+    for window in windows:
+        if window is None:
+            words.append("never")
+        else:
+            words.append(f"> {window[0]:.3g}" + (f" and < {window[1]:.3g}" if window[1] is not None else ""))
+    return ", ".join(words)

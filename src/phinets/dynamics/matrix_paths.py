@@ -1,0 +1,197 @@
+"""Matrix flows over time: starts, integration, and what is measured along the way.
+
+Measured are the Frobenius norms of the commutators C₁ = [Φ, W_g], C₂ = [Φ, W_h], C₃ = [W_g, W_h] with Φ = W_fW_fᵀ, of
+W_hᵀW_h − Φ (which decays as e^(−2ρt) in every flow), of Φ − W_h² (the paper's parabola; the same for symmetric W_h), of
+W_g − W_gᵀ and W_h − W_hᵀ, and the eigenvalues of Φ and of the symmetric parts of W_g and W_h.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from phinets.config.errors import UserError
+from phinets.dynamics.matrix import MatrixSystem, Weights, packed, unpacked
+from phinets.dynamics.systems import Floats
+
+SQUARE = ("W_g", "W_h")
+FLOOR = 1e-9
+"""A norm below this is taken for zero when rates are fitted; the integrator errs by less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """Weights over time."""
+
+    times: Floats
+    """(n,), from 0."""
+    weights: Mapping[str, Floats]
+    """Each matrix over time, (n, rows, columns)."""
+
+    def at(self, k: int) -> dict[str, Floats]:
+        """The weights at the k-th time."""
+        return {name: matrix[k] for name, matrix in self.weights.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How random weights are drawn."""
+
+    dim: int = 4
+    """m ≥ 1: width of the code."""
+    input_dim: int = 6
+    """d ≥ 1: width of the input."""
+    scale: float = 1.0
+    """Typical singular value; entries of a matrix with k columns have the standard deviation scale/√k."""
+    symmetric: bool = False
+    """Whether W_g and W_h are replaced by their symmetric parts."""
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "input_dim"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}, but a matrix needs at least 1 row and column.")
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise UserError(f"scale is {self.scale}, but must be a finite number above 0.")
+
+
+def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Floats]:
+    """Gaussian weights for a system; the slow encoder begins as a copy of the fast one."""
+    random = np.random.default_rng(seed)
+    weights = {"W_f": random.normal(size=(start.dim, start.input_dim)) * start.scale / np.sqrt(start.input_dim)}
+    for name in SQUARE:
+        drawn = random.normal(size=(start.dim, start.dim)) * start.scale / np.sqrt(start.dim)
+        weights[name] = symmetric_part(drawn) if start.symmetric else drawn
+    weights["W_s"] = weights["W_f"].copy()
+    return {name: weights[name] for name in system.names}
+
+
+def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]:
+    """The weights a system needs, as floats; refuses what is missing, not finite, or of shapes that don't fit."""
+    missing = [name for name in system.names if name not in weights]
+    if missing:
+        raise UserError(f"there is no {missing[0]} among the weights. Needed: {', '.join(system.names)}.")
+    given = {name: np.asarray(weights[name]) for name in system.names}
+    for name, matrix in given.items():
+        if matrix.dtype.kind not in "fiu" or matrix.ndim != 2 or 0 in matrix.shape:
+            raise UserError(f"{name} is {matrix.dtype} of shape {matrix.shape}, but must be a matrix of real numbers.")
+        if not np.isfinite(matrix).all():
+            raise UserError(f"{name} holds NaN or infinity; every entry must be a finite number.")
+    m, d = given["W_f"].shape
+    for name, matrix in given.items():
+        fits = (m, m) if name in SQUARE else (m, d)
+        if matrix.shape != fits:
+            raise UserError(f"{name} is {matrix.shape}, but beside W_f of {(m, d)} it must be {fits}.")
+    return {name: matrix.astype(np.float64) for name, matrix in given.items()}
+
+
+def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float = 1e-10) -> Path:
+    """The flow from a start, at rising times from 0; LSODA, which turns implicit where the flow is stiff."""
+
+    def rate(_: float, vector: Floats) -> Floats:
+        return packed(system, system.flow(unpacked(system, vector, start)))
+
+    first, last = packed(system, start), float(times[-1])
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        found = solve_ivp(rate, (0.0, last), first, method="LSODA", t_eval=times, rtol=rtol, atol=rtol / 100)
+    if not found.success or not np.isfinite(found.y).all():
+        raise UserError(
+            f"the flow could not be followed to time {last:g}: {found.message} "
+            "The start may be too large: choose a smaller --scale, or smaller weights."
+        )
+    return Path(times=times, weights=unpacked(system, found.y.T, start))
+
+
+def norms(path: Path) -> dict[str, Floats]:
+    """The measured norms over time, each (n,); what needs a g is left out where there is none."""
+    f, h = path.weights["W_f"], path.weights["W_h"]
+    gram = f @ _t(f)
+    found = {"C2": commutator(gram, h)}
+    if "W_g" in path.weights:
+        g = path.weights["W_g"]
+        found = {"C1": commutator(gram, g), "C2": found["C2"], "C3": commutator(g, h)}
+    found["balance"] = _t(h) @ h - gram
+    found["parabola"] = h @ h - gram
+    found |= {
+        f"asymmetry_{name[-1]}": path.weights[name] - _t(path.weights[name]) for name in SQUARE if name in path.weights
+    }
+    return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in found.items()}
+
+
+def eigenvalues(path: Path) -> dict[str, Floats]:
+    """Falling eigenvalues over time, (n, m): phi of Φ, psi and gamma of the symmetric parts of W_h and W_g."""
+    f = path.weights["W_f"]
+    found = {"phi": f @ _t(f), "psi": symmetric_part(path.weights["W_h"])}
+    if "W_g" in path.weights:
+        found["gamma"] = symmetric_part(path.weights["W_g"])
+    return {name: np.linalg.eigvalsh(matrix)[..., ::-1].astype(np.float64) for name, matrix in found.items()}
+
+
+def aligned(weights: Weights) -> dict[str, Floats]:
+    """The start that the reduced equations see: everything diagonal in the singular basis of W_f.
+
+    With W_f = U diag(a) Vᵀ: diag(a) and the diagonals of UᵀW_gU, UᵀW_hU and UᵀW_sV, all (m, m). Diagonal weights stay
+    diagonal, and each direction then moves by the equations of φ = a², ψ and γ (`systems.PhiNetPhi`).
+    """
+    f = weights["W_f"]
+    left, values, right = np.linalg.svd(f)
+    m = len(left)
+
+    def diagonal(entries: Floats) -> Floats:
+        return np.diag(np.concatenate([entries, np.zeros(m - len(entries))]))
+
+    found = {"W_f": diagonal(values)}
+    found |= {name: np.diag(np.diag(left.T @ weights[name] @ left)) for name in SQUARE if name in weights}
+    if "W_s" in weights:
+        found["W_s"] = diagonal(np.diag(left.T @ weights["W_s"] @ right.T))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """A matrix flow over time, beside what the reduced equations say from the same start."""
+
+    path: Path
+    norms: Mapping[str, Floats]
+    """Each (n,)."""
+    eigenvalues: Mapping[str, Floats]
+    """Each (n, m), falling."""
+    predicted: Mapping[str, Floats]
+    """The same of the aligned start's path."""
+
+    @property
+    def differences(self) -> Floats:
+        """The largest distance of any eigenvalue from its prediction, at each time."""
+        each = [np.abs(self.eigenvalues[name] - self.predicted[name]).max(axis=1) for name in self.predicted]
+        found: Floats = np.max(each, axis=0)
+        return found
+
+
+def follow(system: MatrixSystem, start: Weights, times: Floats) -> Following:
+    """Integrate and measure; the prediction starts from `aligned(start)`."""
+    path = integrate(system, start, times)
+    predicted = eigenvalues(integrate(system, aligned(start), times))
+    return Following(path=path, norms=norms(path), eigenvalues=eigenvalues(path), predicted=predicted)
+
+
+def decay_rate(times: Floats, values: Floats) -> float | None:
+    """The rate r of values ~ e^(−rt) over the later half of the times; None where too little is left to fit."""
+    late = (times >= times[-1] / 2) & (values > FLOOR)
+    if late.sum() < 3:
+        return None
+    slope, _ = np.polyfit(times[late], np.log(values[late]), 1)
+    return -float(slope)
+
+
+def commutator(a: Floats, b: Floats) -> Floats:
+    """[A, B] = AB − BA."""
+    return a @ b - b @ a
+
+
+def symmetric_part(matrix: Floats) -> Floats:
+    """½(A + Aᵀ)."""
+    return (matrix + _t(matrix)) / 2
+
+
+def _t(matrix: Floats) -> Floats:
+    return np.swapaxes(matrix, -1, -2)

@@ -1,0 +1,152 @@
+"""The linear networks of the theory, trained by SGD with stop-gradient, beside the flow that they follow.
+
+One step of size η is W ← W − η(∇L + ρW), and W_s ← W_s + ηκ(W_f − W_s) after it, so that time is η · steps. ∇L is by
+automatic differentiation: of the expected loss, or of its mean over a batch of samples x ~ N(0, I), x₁, x₂ ~ N(x, σ²I).
+As η shrinks the path nears the flow: like η with the expected loss, like √(η/batch) once the samples' noise is larger.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phinets.config.errors import UserError
+from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet, Weights
+from phinets.dynamics.matrix_paths import Path, eigenvalues
+from phinets.dynamics.systems import Floats
+
+MARKS = 20
+"""Times, beside 0, at which a path is kept and compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How to train."""
+
+    rate: float = 0.01
+    """η > 0: learning rate."""
+    steps: int = 1000
+    """How many."""
+    batch: int | None = None
+    """Samples a step; None: the expected loss, which is deterministic."""
+    runs: int = 1
+    """How many independent runs from the same start."""
+    seed: int = 0
+    """Of the samples."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < float("inf"):
+            raise UserError(f"rate is {self.rate}, but a learning rate must be a finite number above 0.")
+        for name in ("steps", "batch", "runs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}, but must be at least 1.")
+
+    @property
+    def marks(self) -> list[int]:
+        """The steps after which weights are kept, from 0 to the last."""
+        return [int(step) for step in np.unique(np.linspace(0, self.steps, MARKS + 1).round())]
+
+
+def sgd_paths(system: MatrixSystem, start: Weights, plan: Plan) -> list[Path]:
+    """The paths of all runs, at times η · marks; the runs lie side by side in one stack of matrices."""
+    trained = {
+        name: torch.tensor(start[name]).repeat(plan.runs, 1, 1).requires_grad_(name != "W_s") for name in system.names
+    }
+    fast = [tensor for name, tensor in trained.items() if name != "W_s"]
+    optimiser = torch.optim.SGD(fast, lr=plan.rate, weight_decay=system.rho)
+    random = torch.Generator().manual_seed(plan.seed)
+    kept = {name: [tensor.detach().clone()] for name, tensor in trained.items()}
+    marks = set(plan.marks)
+    with _one_thread():
+        for step in range(1, plan.steps + 1):
+            optimiser.zero_grad()
+            _loss(system, trained, plan.batch, random).backward()
+            optimiser.step()
+            if isinstance(system, MatrixByol | MatrixXPhiNet):
+                trained["W_s"].lerp_(trained["W_f"].detach(), plan.rate * system.kappa)
+            if step in marks:
+                for name, tensor in trained.items():
+                    kept[name].append(tensor.detach().clone())
+    return _paths(kept, plan)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Matrices this small are done before a second thread has woken up."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _loss(system: MatrixSystem, w: Mapping[str, Tensor], batch: int | None, random: torch.Generator) -> Tensor:
+    return expected_loss(system, w) if batch is None else sampled_loss(system, w, batch, random)
+
+
+def _paths(kept: Mapping[str, list[Tensor]], plan: Plan) -> list[Path]:
+    stacks = {name: torch.stack(tensors, dim=1).numpy() for name, tensors in kept.items()}
+    if not all(np.isfinite(stack).all() for stack in stacks.values()):
+        raise UserError(f"training at the learning rate {plan.rate:g} ran away. Choose a smaller --rate or --scale.")
+    times = plan.rate * np.array(plan.marks, dtype=np.float64)
+    return [Path(times=times, weights={name: stack[k] for name, stack in stacks.items()}) for k in range(plan.runs)]
+
+
+def expected_loss(system: MatrixSystem, w: Mapping[str, Tensor]) -> Tensor:
+    """½E‖Zx₁ − T₁x₂‖² + ½E‖W_gZx₁ − T₂x‖² without the targets' own size, summed over runs; Z = W_hW_f."""
+    s = 1 + system.sigma2
+    first, second = targets(system, w)
+    code = w["W_h"] @ w["W_f"]
+    loss = s * (code**2).sum() / 2 - (code * first).sum()
+    if second is not None:
+        back = w["W_g"] @ code
+        loss = loss + s * (back**2).sum() / 2 - (back * second).sum()
+    return loss
+
+
+def sampled_loss(system: MatrixSystem, w: Mapping[str, Tensor], batch: int, random: torch.Generator) -> Tensor:
+    """The mean over a batch of fresh samples, summed over runs."""
+    runs, _, d = w["W_f"].shape
+    x, one, two = torch.randn(3, runs, d, batch, generator=random, dtype=torch.float64)
+    spread = system.sigma2**0.5
+    first, second = targets(system, w)
+    code = w["W_h"] @ (w["W_f"] @ (x + spread * one))
+    loss: Tensor = ((code - first @ (x + spread * two)) ** 2).sum() / (2 * batch)
+    if second is not None:
+        loss = loss + ((w["W_g"] @ code - second @ x) ** 2).sum() / (2 * batch)
+    return loss
+
+
+def targets(system: MatrixSystem, w: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+    """What the two predictions aim at, cut off from the gradient: T₁, and T₂ where there is a second one."""
+    fast = w["W_f"].detach()
+    match system:
+        case MatrixFlow():
+            return fast, fast
+        case MatrixSimSiam(tau=tau):
+            return tau * fast, None
+        case MatrixByol():
+            return w["W_s"].detach(), None
+        case MatrixXPhiNet():
+            return fast, w["W_s"].detach()
+    raise AssertionError(system)
+
+
+def deviations(path: Path, flow: Path) -> dict[str, float]:
+    """The largest distance between two paths at the same times: of all weights (Frobenius), and of any eigenvalue."""
+    apart = np.sum([((path.weights[n] - flow.weights[n]) ** 2).sum(axis=(1, 2)) for n in flow.weights], axis=0)
+    ours, theirs = eigenvalues(path), eigenvalues(flow)
+    return {
+        "weights": float(np.sqrt(apart).max()),
+        "eigenvalues": max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs),
+    }
+
+
+def order(rates: Floats, values: Floats) -> float:
+    """The p of values ~ ratesᵖ, by least squares."""
+    return float(np.polyfit(np.log(rates), np.log(values), 1)[0])

@@ -1,0 +1,129 @@
+"""The commutators' equations: the right ones are the exact derivative, the printed ones are sorted by their terms."""
+
+import numpy as np
+import pytest
+
+from phinets.dynamics.blocks import block_errors, plus, printed_blocks, right_blocks, smallest_eigenvalue, stacked
+from phinets.dynamics.commutators import (
+    NAMES,
+    Place,
+    commutator_rates,
+    exact_rates,
+    missing,
+    place,
+    printed_terms,
+    right_terms,
+    sum_of,
+    verdicts,
+)
+from phinets.dynamics.matrix import MatrixFlow
+from phinets.dynamics.matrix_paths import Start, commutator, integrate, random_start
+from phinets.dynamics.systems import Floats, Version
+
+VERSIONS: tuple[Version, ...] = ("published", "corrected")
+SYMMETRIC = Start(dim=4, input_dim=6, symmetric=True)
+
+
+def flow(version: Version) -> MatrixFlow:
+    return MatrixFlow(sigma2=0.7, rho=0.05, version=version)
+
+
+def somewhere(version: Version, seed: int) -> tuple[dict[str, Floats], Place]:
+    weights = random_start(flow(version), SYMMETRIC, seed)
+    return weights, place(flow(version), weights)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_right_equations_are_the_exact_derivative(version: Version, seed: int) -> None:
+    weights, at = somewhere(version, seed)
+    exact = exact_rates(flow(version), weights)
+    for name, rate in commutator_rates(version, at).items():
+        np.testing.assert_allclose(rate, exact[name], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_exact_derivative_is_what_integration_shows(version: Version) -> None:
+    weights, _ = somewhere(version, 0)
+    step = 1e-5
+    path = integrate(flow(version), weights, np.array([0, step, 2 * step]), rtol=1e-12)
+
+    def c(k: int) -> dict[str, Floats]:
+        w = path.at(k)
+        gram = w["W_f"] @ w["W_f"].T
+        return {
+            "C1": commutator(gram, w["W_g"]),
+            "C2": commutator(gram, w["W_h"]),
+            "C3": commutator(w["W_g"], w["W_h"]),
+        }
+
+    middle = exact_rates(flow(version), path.at(1))
+    for name in NAMES:
+        np.testing.assert_allclose((c(2)[name] - c(0)[name]) / (2 * step), middle[name], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_printed_first_equation_is_right_for_the_printed_flow_alone_and_the_others_for_none(seed: int) -> None:
+    for version in VERSIONS:
+        weights, at = somewhere(version, seed)
+        exact = exact_rates(flow(version), weights)
+        off = {
+            name: np.abs(sum_of(terms, at.commutators) - exact[name]).max() for name, terms in printed_terms(at).items()
+        }
+        assert (off["C1"] < 1e-10) == (version == "published")
+        assert min(off["C2"], off["C3"]) > 1e-2
+
+
+def test_a_printed_equation_becomes_right_when_what_is_wrong_in_it_is_exchanged() -> None:
+    weights, at = somewhere("published", 1)
+    exact = exact_rates(flow("published"), weights)
+    for name in NAMES:
+        printed, right = printed_terms(at)[name], right_terms("published", at)[name]
+        words = verdicts(printed, right)
+        kept = [term for term in printed if words[term.name] == "right"]
+        brought = [term for term in right if term.name in missing(printed, right)]
+        assert len(kept) + len(brought) == len(right)
+        np.testing.assert_allclose(sum_of([*kept, *brought], at.commutators), exact[name], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_blocks_stack_the_right_equations(version: Version) -> None:
+    weights, at = somewhere(version, 3)
+    blocks, columns = right_blocks(version, at), stacked(at)
+    exact = exact_rates(flow(version), weights)
+    for i, name in enumerate(NAMES, 1):
+        rate = -3 * at.rho * columns[i - 1] - sum(blocks[f"K{i}{j}"] @ columns[j - 1] for j in (1, 2, 3))
+        np.testing.assert_allclose(rate, exact[name].ravel(order="F"), rtol=0, atol=1e-10)
+
+
+def test_printed_blocks_that_follow_from_right_terms_are_recognised() -> None:
+    _, at = somewhere("published", 0)
+    errors = block_errors("published", at)
+    assert set(errors) == set(printed_blocks(at))
+    assert errors["K32"] < 1e-10  # −(I − sH)C₂H is right in the text and stacked right
+    assert errors["K12"] > 1e-2  # its text is right, but ⊗ stands where ⊕ was meant
+
+
+def test_the_paper_s_sum_sign_is_the_stacked_anticommutator() -> None:
+    random = np.random.default_rng(0)
+    a, c = random.normal(size=(2, 3, 3))
+    a = a + a.T
+    np.testing.assert_allclose(plus(a, np.eye(3)) @ c.ravel(order="F"), (a @ c + c @ a).ravel(order="F"), atol=1e-12)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_more_weight_decay_lifts_the_smallest_eigenvalue_by_at_least_twice_as_much(version: Version) -> None:
+    _, at = somewhere(version, 1)
+    more = Place(Phi=at.Phi, G=at.G, H=at.H, sigma2=at.sigma2, rho=at.rho + 0.1)
+    gain = smallest_eigenvalue(version, more) - smallest_eigenvalue(version, at)
+    assert 0.2 - 1e-12 <= gain <= 0.3 + 1e-12
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_where_the_weights_commute_nothing_moves_apart(version: Version) -> None:
+    weights = {"W_f": np.diag([0.5, 0.3, 0.1]), "W_g": np.diag([0.2, 0.9, -0.4]), "W_h": np.diag([0.7, -0.3, 0.2])}
+    for rate in (
+        *commutator_rates(version, place(flow(version), weights)).values(),
+        *exact_rates(flow(version), weights).values(),
+    ):
+        assert not rate.any()
