@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.paths import trajectory
+from phinets.dynamics.paths import Window, trajectory
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.reports.palette import ALIVE, LOST, SINK
 from phinets.reports.portrait import REGIMES, STAR, comparison, line, portrait, regimes
@@ -123,6 +123,13 @@ def test_the_line_of_simsiam_has_arrows_the_way_it_goes_and_the_basin_s_border_a
     assert words == [{"collapses", "sink"}, {"collapses", "learns", "sink", "source"}]
     (source,) = (p.psi for p in equilibria(systems[1]) if p.kind == "source")
     assert marks(figure.axes[1], "o", filled=False) == {(source, 0.0)}
+    assert overlaps(figure) == []
+
+
+def test_words_stay_apart_where_sinks_lie_close_together() -> None:
+    far = Window(psi_min=-3, psi_max=3, gamma_min=-60, gamma_max=60)
+    figure = portrait(PhiNet(rho=0.0001, version="published"), far, starts=[(0.3, 0.5)])
+    assert len([text for text in figure.axes[0].texts if text.get_text().startswith("(")]) == 4
     assert overlaps(figure) == []
 
 
