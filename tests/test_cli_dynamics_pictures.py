@@ -1,6 +1,7 @@
 """`phinets dynamics portrait` and `explore`, as a person at a keyboard meets them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,17 @@ def test_a_page_has_the_ending_of_a_page(
     assert code == 2
     assert ".html'" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_picture_of_the_documentation_is_there_small_and_redrawn_by_make() -> None:
+    root = Path(__file__).parent.parent
+    text = (root / "docs" / "dynamics.md").read_text(encoding="utf-8")
+    shown = re.findall(r"]\((pictures/[^)]*)\)", text)
+    assert len(shown) > 8
+    make = (root / "Makefile").read_text(encoding="utf-8")
+    for picture in shown:
+        path = root / "docs" / picture
+        assert 1000 < path.stat().st_size < 150_000
+        assert f"docs/{picture}" in make
+    for line in re.findall(r"^`(phinets dynamics .* --out docs/[^`]*)`$", text, flags=re.MULTILINE):
+        assert f"\t{line} --overwrite\n" in make
