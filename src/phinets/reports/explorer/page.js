@@ -101,8 +101,8 @@ function writeTable(system, equilibria) {
   element(`${system}-table`).replaceChildren(...equilibria.map((e) => {
     const row = document.createElement("tr");
     row.className = e.kind;
-    const values = e.eigenvalues.map(({ re, im }) => figures(re) + (im ? `${im < 0 ? " − " : " + "}${figures(Math.abs(im))}i` : ""));
-    const cells = [figures(e.psi), ...(system === "phinet" ? [figures(e.gamma)] : []), e.kind, values.join(", ")];
+    const values = e.eigenvalues.map(complexFigures).join(", ");
+    const cells = [figures(e.psi), ...(system === "phinet" ? [figures(e.gamma)] : []), e.kind, values];
     row.append(...cells.map((text) => Object.assign(document.createElement("td"), { textContent: text })));
     return row;
   }));
@@ -111,6 +111,10 @@ function writeTable(system, equilibria) {
 function figures(v) {
   const text = v !== 0 && Math.abs(v) < 1e-3 ? v.toExponential(2) : v.toFixed(4);
   return text.replaceAll("-", "−");
+}
+
+function complexFigures({ re, im }) {
+  return im === 0 ? figures(re) : `${figures(re)} ${im < 0 ? "−" : "+"} ${figures(Math.abs(im))}i`;
 }
 
 // What became of the last start, in words.

@@ -1,7 +1,7 @@
 // What moves: trajectories, the manifolds of saddles, nullclines, and equilibria as ρ changes.
 
-// Rosenbrock's method of Shampine and Reichelt (1997), of order 2 with an estimate of order 3. It solves with the Jacobian
-// and so takes long steps where a fast direction has settled and a slow one, at the rate ρ, has not.
+// Rosenbrock's method of Shampine and Reichelt (1997), of order 2 with an estimate of order 3. It solves with the
+// Jacobian, and so takes long steps where a fast direction has settled and a slow one, at the rate ρ, has not.
 const SHARE = 1 / (2 + Math.SQRT2);
 const TOLERANCE = 1e-6;
 
@@ -17,8 +17,9 @@ function stepped(setting, flow, state, h) {
   const next = along(h, k2);
   const f2 = flow(next);
   const k3 = solved(matrix, f2.map((f, i) => f - (6 + Math.SQRT2) * (k2[i] - f1[i]) - 2 * (k1[i] - f0[i])));
-  const errors = state.map((x, i) => Math.abs((h / 6) * (k1[i] - 2 * k2[i] + k3[i])) / (TOLERANCE * (1e-3 + Math.abs(x))));
-  return { next, error: Math.max(...errors) };
+  const wrong = state.map((_, i) => Math.abs((h / 6) * (k1[i] - 2 * k2[i] + k3[i])));
+  const allowed = state.map((x) => TOLERANCE * (1e-3 + Math.abs(x)));
+  return { next, error: Math.max(...wrong.map((w, i) => w / allowed[i])) };
 }
 
 // The states from a start on, until `ended(state)` or too many steps; `direction` −1 goes back in time.
