@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.integrate import flowed, follow, step
+from phinets.dynamics.integrate import Care, flowed, follow, step
 from phinets.dynamics.parabola import Above, Below
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
@@ -101,7 +101,7 @@ def test_their_jacobians_are_their_flows_derivatives(version: Version, side: int
         np.testing.assert_allclose(system.jacobian(state)[:, k], by_differences, rtol=1e-6, atol=1e-7)
 
 
-def test_what_is_let_go_is_followed_no_further_and_the_rest_comes_back() -> None:
+def test_what_is_let_go_is_followed_no_further() -> None:
     seen: list[int] = []
 
     def watch(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -109,7 +109,19 @@ def test_what_is_let_go_is_followed_no_further_and_the_rest_comes_back() -> None
         let_go: NDArray[np.bool_] = points < 2
         return let_go
 
-    left = follow(PhiNet(), np.full((2, 5), 0.3), watch, rtol=1e-4, atol=1e-6, steps=10)
-    assert left.tolist() == [2, 3, 4]
+    follow(PhiNet(), np.full((2, 5), 0.3), watch, Care(rtol=1e-4, atol=1e-6, steps=10))
     assert seen.count(0) == seen.count(1) == 1
     assert seen.count(4) == 11
+
+
+def test_what_rests_is_followed_no_further_and_warns_of_nothing() -> None:
+    states: list[Floats] = []
+
+    def watch(state: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
+        states.append(state)
+        return np.zeros(len(points), dtype=bool)
+
+    with np.errstate(all="raise"):
+        follow(PhiNet(), np.zeros((2, 1)), watch, Care(rtol=1e-4, atol=1e-6))
+    assert len(states) < 100
+    np.testing.assert_array_equal(states[-1], 0)

@@ -5,6 +5,7 @@ order 2 beside it, L-stable, so a fast direction that has decayed limits no step
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from phinets.dynamics.systems import Floats, System
 GROWTH = (0.2, 6.0)
 """A step's size changes by a factor between these."""
 SAFETY = 0.9
+LONGEST = 1e9
+"""A state that could take a step of so many times 1/ρ rests."""
 
 Watch = Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]]
 """From states (k, m) and the numbers of their points to which of them need not be followed further."""
@@ -36,6 +39,17 @@ def step(system: System, state: Floats, h: Floats) -> tuple[Floats, Floats]:
     return base + k3 + k4, k4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """How exactly, and how long, states are followed."""
+
+    rtol: float
+    atol: float | Floats
+    """A step's error counts beside atol + rtol·|x|; a column (k, 1) has one atol for each variable."""
+    time: float = np.inf
+    steps: int = 100_000
+
+
 def flowed(system: System, starts: Floats, time: float, rtol: float = 1e-8, atol: float = 1e-12) -> Floats:
     """Where each state is after a time: (k, n) → (k, n)."""
     ends = np.array(starts, dtype=np.float64)
@@ -44,53 +58,43 @@ def flowed(system: System, starts: Floats, time: float, rtol: float = 1e-8, atol
         ends[:, points] = states
         return np.zeros(len(points), dtype=bool)
 
-    follow(system, starts, keep, rtol=rtol, atol=atol, time=time)
+    follow(system, starts, keep, Care(rtol=rtol, atol=atol, time=time))
     return ends
 
 
-def follow(
-    system: System,
-    starts: Floats,
-    watch: Watch,
-    *,
-    rtol: float,
-    atol: float | Floats,
-    time: float = np.inf,
-    steps: int = 100_000,
-) -> NDArray[np.intp]:
-    """Follow each state until the watcher lets it go, its time is over or it has made so many steps.
+def follow(system: System, starts: Floats, watch: Watch, care: Care) -> None:
+    """Follow each state until the watcher lets it go, its time is over, it rests, or it has made so many steps.
 
-    An error counts beside atol + rtol·|x|, where atol may be a column (k, 1). The watcher sees the states after each
-    step that was good enough. Returned are the points that it never let go.
+    The watcher sees the states at their start, and after each step that was good enough.
     """
     points = np.arange(starts.shape[1])
     state = np.array(starts, dtype=np.float64)
     over = watch(state, points)
     points, state = points[~over], state[:, ~over]
-    left = np.full(len(points), time)
-    h = np.minimum(_first_step(system, state, rtol, atol), left)
-    for _ in range(steps):
+    left = np.full(len(points), care.time)
+    h = np.minimum(_first_step(system, state, care), left)
+    for _ in range(care.steps):
         if not len(points):
             break
         after, wrong = step(system, state, h)
-        size = np.max(np.abs(wrong) / (atol + rtol * np.maximum(np.abs(state), np.abs(after))), axis=0)
+        size = np.max(np.abs(wrong) / (care.atol + care.rtol * np.maximum(np.abs(state), np.abs(after))), axis=0)
         good = size <= 1  # a NaN is not
         state = np.where(good, after, state)
         left = np.where(good, left - h, left)
         with np.errstate(divide="ignore"):
             factor = np.clip(SAFETY * size ** (-1 / 3), *GROWTH)
-        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), left)
-        over = good & (watch(state, points) | (left <= 0))
+        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), np.minimum(left, LONGEST / system.rho))
+        rests = h >= LONGEST / system.rho
+        over = good & (watch(state, points) | (left <= 0) | rests)
         if over.any():
             stay = ~over
             points, state, left, h = points[stay], state[:, stay], left[stay], h[stay]
-    return points
 
 
-def _first_step(system: System, state: Floats, rtol: float, atol: float | Floats) -> Floats:
+def _first_step(system: System, state: Floats, care: Care) -> Floats:
     """A step that changes no variable by much of its size."""
     with np.errstate(divide="ignore"):
-        pace = np.max(np.abs(system.flow(state)) / (atol / rtol + np.abs(state)), axis=0)
+        pace = np.max(np.abs(system.flow(state)) / (care.atol / care.rtol + np.abs(state)), axis=0)
         first: Floats = np.minimum(0.01 / pace, 1 / system.rho)
         return first
 

@@ -1,7 +1,7 @@
 """The eigenvalue dynamics of linear SimSiam, PhiNet and X-PhiNet, as values: who moves, and how fast.
 
 A state is an array (k, …): its first axis holds the k variables, the others any number of points. s stands for 1 + σ².
-Cubes are written as ψ²·ψ, since numpy takes forty times as long for its power of three as for its square.
+Cubes are written as ψ²·ψ, since numpy is slow at every power but its square.
 """
 
 from collections.abc import Mapping

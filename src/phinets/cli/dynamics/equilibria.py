@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from phinets.cli.dynamics.setting import Setting
 from phinets.cli.outcome import Outcome
@@ -40,13 +39,16 @@ def command(words: list[str]) -> Outcome:
 
 
 def _show(console: Console, found: "Sequence[Equilibrium]") -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in (*found[0].variables, "kind", "", "eigenvalues"):
-        table.add_column(heading, no_wrap=True)
+    """One line each, never cut short: a number without its end says something else."""
+    rows = [[*found[0].variables, "kind", "eigenvalues"]]
     for each in found:
-        values = (f"{value:.12g}" for value in each.state)
-        table.add_row(*values, each.kind, "collapsed" * each.collapsed, "  ".join(map(_short, each.eigenvalues)))
-    console.print(table, highlight=False)
+        values = (f"{value:.8g}" for value in each.state)
+        kind = each.kind + ", collapsed" * each.collapsed
+        rows.append([*values, kind, "  ".join(map(_short, each.eigenvalues))])
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True))
+        console.print(line.rstrip(), highlight=False, markup=False, soft_wrap=True)
 
 
 def _short(value: complex) -> str:
