@@ -102,20 +102,16 @@ def read_weights(path: Path) -> "dict[str, Floats]":
 
     import numpy as np
 
+    how = "Save weights with numpy.savez('weights.npz', W_f=…, W_g=…, W_h=…)."
     if not path.is_file():
-        raise UserError(
-            f"there is no file '{path}'. Save one with numpy.savez('{path.stem}.npz', W_f=…, W_g=…, W_h=…)."
-        )
+        raise UserError(f"there is no file '{path}'. {how}")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if not hasattr(arrays, "files"):
-                raise UserError(
-                    f"'{path}' holds one array without a name. Save it with numpy.savez(…, W_f=…, W_g=…, W_h=…)."
-                )
+        arrays = np.load(path, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            raise UserError(f"'{path}' holds one array without a name. {how}")
+        with arrays:
             return {name: arrays[name] for name in arrays.files}
+    except UserError:
+        raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(
-            f"'{path}' can't be read as .npz: {error}. Save it with numpy.savez(…, W_f=…, W_g=…, W_h=…)."
-        ) from None
+        raise UserError(f"'{path}' can't be read as .npz: {error}. {how}") from None

@@ -177,8 +177,8 @@ def sinks_of_matrices(sigma2: float) -> Finding:
     return Finding(
         statement="A sink of the eigenvalue dynamics is one of the matrix dynamics",
         where="Section 4, Eigenvalue dynamics; C2",
-        needs="two directions, each at a sink; rotations of the input are neutral; a rate above 0 is a way out that the "
-        "reduced equations can't see",
+        needs="two directions, each at a sink; rotations are neutral; a rate above 0 is a way out that the reduced "
+        "equations can't see",
         **on_both(judge),
     )
 

@@ -145,7 +145,7 @@ def conjugate(sigma2: float) -> Finding:
         largest = [float(np.abs(rate).max()) for rate in rates]
         why = (
             f"the line drawn is γ̇ = 0 (on it |γ̇| ≤ {largest[1]:.0e}, |ψ̇| ≤ {largest[0]:.2g}), which the flow crosses "
-            f"at up to {angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's in their order"
+            f"at up to {angle:.0f}°; ψ̇ read along it has {'the' if same else 'not the'} signs of SimSiam's"
         )
         numbers = {"largest_psi_rate": largest[0], "largest_gamma_rate": largest[1], "angle": angle, "same_signs": same}
         return Verdict(holds=same and angle < 1, why=why), numbers

@@ -40,14 +40,18 @@ def wider_basin(sigma2: float) -> Finding:
         if star is None:
             return Verdict(holds=False, why=f"no border at ρ = {STAR_RHO}"), rows
         need = dict(zip(GAMMAS, star["smallest_psi"], strict=True))[STAR[1]]
+        if need is None:
+            return Verdict(holds=False, why=f"from γ(0) = {STAR[1]} no ψ(0) escapes at ρ = {STAR_RHO}"), rows
         source, smallest = star["simsiam_source"], rows[-1]
-        off = max(abs(a / b - 1) for a, b in zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True))
+        pairs = zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True)
+        off = max(abs(found / formula - 1) for found, formula in pairs if found is not None)
         escapes = "escapes" if need < STAR[0] else "collapses"
         why = (
             f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} "
             f"({STAR[0] / need - 1:+.1%}); SimSiam's source is {source:.5f}. At ρ = {smallest['rho']:g} and "
             f"γ(0) = {listed(GAMMAS, 3)} ψ(0)/ρ must be above "
-            f"{listed([psi / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: 1/(1 + γ(0)/2) to {off:.2%}"
+            f"{listed([(psi or np.nan) / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: "
+            f"1/(1 + γ(0)/2) to {off:.2%}"
         )
         holds = need < STAR[0] < source
         return Verdict(holds=holds, why=why), rows
