@@ -132,6 +132,31 @@ def test_moving_rho_across_a_threshold_changes_the_number_of_sinks_shown(page: A
             assert page.find_element("id", f"{name}-sinks").text == shown(sinks(flow.with_rho(after))) != before
 
 
+@pytest.mark.parametrize("version", ["published", "corrected"])
+def test_its_box_shows_every_equilibrium_and_fit_comes_back_to_it(page: Any, version: Any) -> None:
+    pressed(page, f"input[value={version}]")
+    typed(page, "rho-number", 0.0001)
+    box = settled(page)["box"]
+    for point in equilibria(PhiNet(rho=0.0001, version=version)):
+        assert box["psi"][0] < point.psi < box["psi"][1]
+        assert box["gamma"][0] < (point.gamma or 0.0) < box["gamma"][1]
+    pressed(page, "#closer")
+    closer = settled(page)["box"]
+    assert np.ptp(closer["psi"]) == pytest.approx(np.ptp(box["psi"]) / 1.5)
+    pressed(page, "#fit")
+    assert settled(page)["box"] == box
+
+
+def test_its_folds_are_told_anew_when_the_setting_changes(page: Any) -> None:
+    for sigma2, version in ((1.5, "corrected"), (0.4, "corrected"), (0.4, "published")):
+        pressed(page, f"input[value={version}]")
+        typed(page, "sigma2-number", sigma2)
+        settled(page)
+        told = page.find_element("id", "folds").text
+        for fold in bifurcations(PhiNet(sigma2=sigma2, version=version), 1e-5, 0.5).found:
+            assert any(float(word) == float(f"{fold.rho:.5g}") for word in re.findall(r"[\d.]+(?:e-\d+)?", told))
+
+
 def test_its_table_shows_the_equilibria_of_the_settings(page: Any) -> None:
     pressed(page, "input[value=published]")
     typed(page, "sigma2-number", 0.7)

@@ -11,6 +11,7 @@ from phinets.cli.dynamics.setting import Setting
 from phinets.cli.outcome import Outcome
 from phinets.cli.output import require_free, save_figure
 from phinets.cli.parsing import parse_words
+from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
     from phinets.dynamics.basins import Basins
@@ -44,6 +45,8 @@ def command(words: list[str]) -> Outcome:
     """The basins of a box."""
     options = parse_words(Options, "dynamics basins", words)
     require_free(options.out, options.overwrite)
+    if options.out is not None and options.out.suffix not in ENDINGS:
+        raise UserError(f"'{options.out}' can't be written: its ending must be one of {', '.join(ENDINGS)}.")
     from phinets.dynamics.basins import Box, basins, simsiam_beside
 
     system, box = options.flow(), Box(**dict(zip(BOX, options.box, strict=True)))
@@ -57,6 +60,7 @@ def command(words: list[str]) -> Outcome:
     return Outcome(document, lambda console: _show(console, found, simsiam))
 
 
+ENDINGS = (".png", ".svg", ".pdf", ".npz")
 BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
 
 
