@@ -115,6 +115,7 @@ def test_basins_tell_shares_beside_simsiam_s_and_write_the_map_once(tmp_path: Pa
     [
         (["equilibria", "--rho", "0"], "rho is 0.0"),
         (["equilibria", "--rho", "nan"], "rho is nan"),
+        (["equilibria", "--rho", "1e-13"], "give more"),
         (["equilibria", "--sigma2", "-1"], "sigma2 is -1.0"),
         (["equilibria", "--system", "phi-net"], "Did you mean 'phinet'"),
         (["equilibria", "--system", "matrix"], "phinet-phi"),

@@ -131,7 +131,7 @@ def test_with_a_slow_encoder_they_are_phinet_s_and_slow_has_caught_up(version: V
 def test_as_corrected_the_slow_encoder_changes_no_kind_at_any_rate() -> None:
     random = np.random.default_rng(10)
     for sigma2, rho in draws(seed=11, number=100):
-        kappa = float(10 ** random.uniform(-6, 2))
+        kappa = float(10 ** random.uniform(-9, 2))
         plain = equilibria(PhiNet(sigma2=sigma2, rho=rho))
         whole = equilibria(XPhiNet(sigma2=sigma2, rho=rho, kappa=kappa))
         assert [each.kind for each in plain] == [each.kind for each in whole], (sigma2, rho, kappa)

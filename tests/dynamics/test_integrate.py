@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from phinets.dynamics import integrate
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.integrate import Care, flowed, follow, step
 from phinets.dynamics.parabola import Above, Below
@@ -50,6 +51,13 @@ def test_a_tighter_tolerance_gives_a_smaller_error() -> None:
     expected = _precise(system, start[:, 0], 5.0)[:, None]
     errors = [np.max(np.abs(flowed(system, start, 5.0, rtol, rtol * 1e-3) - expected)) for rtol in (1e-3, 1e-5, 1e-7)]
     assert errors[0] > 10 * errors[1] > 100 * errors[2]
+
+
+def test_a_step_that_was_far_too_long_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, start = PhiNet(), np.array([[0.5, -0.4], [1.5, -2.0]])
+    expected = flowed(system, start, 50.0)
+    monkeypatch.setattr(integrate, "_first_step", lambda system, state, care: np.full(2, 50.0))
+    np.testing.assert_allclose(flowed(system, start, 50.0), expected, rtol=1e-5)
 
 
 def test_a_fast_direction_that_has_decayed_limits_no_step() -> None:

@@ -14,8 +14,8 @@ from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, XPhiNet
 AnySystem = SimSiam | PhiNet | PhiNetPhi | XPhiNet
 Kind = Literal["sink", "source", "saddle", "degenerate"]
 STILL = 1e-7
-"""An eigenvalue whose real part is below this share of ρ counts as zero. At a saddle-node whose ρ is rounded to a float
-the two that meet are 1e-8 apart and move at 1e-8 of ρ; no float can tell them from one."""
+"""An eigenvalue whose real part is below this share of ρ (of κ, where that is smaller) counts as zero. At a saddle-node
+whose ρ is rounded to a float the two that meet are 1e-8 apart and move at 1e-8 of ρ; no float tells them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ def equilibria(system: AnySystem) -> tuple[Equilibrium, ...]:
     They are the origin and the real roots of one polynomial (`elimination`; SimSiam's is τu − u² − r), counted and
     narrowed down in whole numbers. σ², ρ and τ mean the decimals that they are written as. A state of `phinet-phi`
     rests only on the parabola, since d/dt (ψ² − φ) = −2ρ(ψ² − φ); one of `x-phinet` only with slow = ψ, since
-    d/dt slow = κ(ψ − slow). On both the equations left are PhiNet's.
+    d/dt slow = κ(ψ − slow). On both the equations left are PhiNet's. Kinds come from eigenvalues in floats, which tell
+    the slowest rate, of size ρ, from zero down to ρ = 1e-12.
     """
     s = 1 + exact(system.sigma2)
     r = s * exact(system.rho)
@@ -85,14 +86,14 @@ def judged(system: AnySystem, state: Sequence[float]) -> Equilibrium:
     """The equilibrium at this state, with its eigenvalues and kind."""
     eigenvalues = np.linalg.eigvals(system.jacobian(np.array(state)))
     ordered = sorted((complex(each) for each in eigenvalues), key=lambda each: (each.real, each.imag))
-    return Equilibrium(
-        variables=system.variables, state=tuple(state), eigenvalues=tuple(ordered), kind=_kind(ordered, system.rho)
-    )
+    slowest = min(system.rho, system.kappa) if isinstance(system, XPhiNet) else system.rho
+    kind = _kind(ordered, STILL * slowest)
+    return Equilibrium(variables=system.variables, state=tuple(state), eigenvalues=tuple(ordered), kind=kind)
 
 
-def _kind(eigenvalues: Sequence[complex], rho: float) -> Kind:
+def _kind(eigenvalues: Sequence[complex], still: float) -> Kind:
     rates = [each.real for each in eigenvalues]
-    if min(map(abs, rates)) <= STILL * rho:
+    if min(map(abs, rates)) <= still:
         return "degenerate"
     if max(rates) < 0:
         return "sink"

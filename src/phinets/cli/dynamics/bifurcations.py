@@ -75,7 +75,7 @@ def _show(console: Console, whole: "Bifurcations") -> None:
         for each in whole.found
     ]
     for k, ((high, low), sinks, regime) in enumerate(zip(whole.intervals, whole.sinks, whole.regimes, strict=True)):
-        number = f"{sinks} sink{'s' * (sinks > 1)}"
+        number = f"{sinks} sink{'s' * (sinks != 1)}"
         table.add_row(f"{high:.4g} to {low:.4g}", f"{number}, {regime}" if regime else number)
         if k < len(between):
             table.add_row(*between[k])

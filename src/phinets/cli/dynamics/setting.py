@@ -8,6 +8,8 @@ from phinets.config.errors import UserError, look_up
 if TYPE_CHECKING:
     from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, XPhiNet
 
+LEAST = 1e-12
+"""The smallest weight decay whose slow rates are still numbers beside the fast ones."""
 VERSIONS = {"published": None, "corrected": None}
 
 
@@ -74,4 +76,6 @@ class Setting(Family):
 
     def flow(self) -> "SimSiam | PhiNet | PhiNetPhi | XPhiNet":
         """The flow that the words name."""
+        if 0 < self.rho < LEAST:
+            raise UserError(f"rho is {self.rho}, but below {LEAST:g} floats can't tell its rates from 0: give more.")
         return self.flow_at(self.rho)
