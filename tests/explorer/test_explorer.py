@@ -148,7 +148,8 @@ def test_its_box_shows_every_equilibrium_and_fit_comes_back_to_it(page: Any, ver
 
 
 def test_its_folds_are_told_anew_when_the_setting_changes(page: Any) -> None:
-    for sigma2, version in ((1.5, "corrected"), (0.4, "corrected"), (0.4, "published")):
+    settings: list[tuple[float, Any]] = [(1.5, "corrected"), (0.4, "corrected"), (0.4, "published")]
+    for sigma2, version in settings:
         pressed(page, f"input[value={version}]")
         typed(page, "sigma2-number", sigma2)
         settled(page)
