@@ -39,7 +39,10 @@ def test_every_action_has_help_with_an_example(action: str, capsys: Capture) -> 
 
 
 @pytest.mark.parametrize("action", MINE)
-def test_the_example_of_the_help_works(action: str, capsys: Capture) -> None:
+def test_the_example_of_the_help_works(
+    action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
     _, out, _ = said(["dynamics", action, "--help"], capsys)
     example = out.split("Example: phinets ")[1].splitlines()[0].split()
     small = ["--grid", "11"] if action == "basins" else []

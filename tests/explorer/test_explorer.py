@@ -132,6 +132,32 @@ def test_moving_rho_across_a_threshold_changes_the_number_of_sinks_shown(page: A
             assert page.find_element("id", f"{name}-sinks").text == shown(sinks(flow.with_rho(after))) != before
 
 
+@pytest.mark.parametrize("version", ["published", "corrected"])
+def test_its_box_shows_every_equilibrium_and_fit_comes_back_to_it(page: Any, version: Any) -> None:
+    pressed(page, f"input[value={version}]")
+    typed(page, "rho-number", 0.0001)
+    box = settled(page)["box"]
+    for point in equilibria(PhiNet(rho=0.0001, version=version)):
+        assert box["psi"][0] < point.psi < box["psi"][1]
+        assert box["gamma"][0] < (point.gamma or 0.0) < box["gamma"][1]
+    pressed(page, "#closer")
+    closer = settled(page)["box"]
+    assert np.ptp(closer["psi"]) == pytest.approx(np.ptp(box["psi"]) / 1.5)
+    pressed(page, "#fit")
+    assert settled(page)["box"] == box
+
+
+def test_its_folds_are_told_anew_when_the_setting_changes(page: Any) -> None:
+    settings: list[tuple[float, Any]] = [(1.5, "corrected"), (0.4, "corrected"), (0.4, "published")]
+    for sigma2, version in settings:
+        pressed(page, f"input[value={version}]")
+        typed(page, "sigma2-number", sigma2)
+        settled(page)
+        told = page.find_element("id", "folds").text
+        for fold in bifurcations(PhiNet(sigma2=sigma2, version=version), 1e-5, 0.5).found:
+            assert any(float(word) == float(f"{fold.rho:.5g}") for word in re.findall(r"[\d.]+(?:e-\d+)?", told))
+
+
 def test_its_table_shows_the_equilibria_of_the_settings(page: Any) -> None:
     pressed(page, "input[value=published]")
     typed(page, "sigma2-number", 0.7)
@@ -141,7 +167,7 @@ def test_its_table_shows_the_equilibria_of_the_settings(page: Any) -> None:
     assert [row[2] for row in rows] == [point.kind for point in ours]
     for row, point in zip(rows, ours, strict=True):
         psi, gamma = (float(text.replace("−", "-")) for text in row[:2])
-        assert (psi, gamma) == (pytest.approx(point.psi, abs=5.1e-5), pytest.approx(point.gamma, abs=5.1e-5))
+        assert [psi, gamma] == pytest.approx([point.psi, point.gamma], abs=5.1e-5)
 
 
 @pytest.mark.parametrize("rho", [0.08, 0.0001])
@@ -173,6 +199,19 @@ def test_a_click_starts_a_trajectory_that_ends_where_the_library_s_integration_e
             assert [run["sink"][variable] for variable in flow.variables] == pytest.approx(end, abs=1e-5)
 
 
+@pytest.mark.parametrize(("rho", "start"), [(0.08, [0.2, 1.0]), (0.003, [0.3, 1.2]), (0.0001, [0.5, -1.0])])
+def test_the_line_of_a_trajectory_is_the_library_s_orbit(page: Any, rho: float, start: list[float]) -> None:
+    flow = PhiNet(rho=rho, version="published")
+    script = "return phinets.trajectory('phinet', 'published', 1.5, arguments[0], arguments[1]).states"
+    states = np.array(page.execute_script(script, rho, start))
+    times = np.concatenate([[0], np.geomspace(1e-3, 20 / rho, 20_000)])
+    orbit = solve_ivp(lambda t, y: flow.flow(y), (0, times[-1]), start, "LSODA", times, rtol=1e-10, atol=1e-12).y
+    lengths = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(orbit), axis=0))])
+    even = np.stack([np.interp(np.linspace(0, lengths[-1], 20_000), lengths, values) for values in orbit], axis=1)
+    away = [np.linalg.norm(even - state, axis=1).min() for state in states]
+    assert max(away) < 2e-4
+
+
 def test_the_paper_s_start_learns_as_phinet_and_collapses_as_simsiam(page: Any) -> None:
     typed(page, "rho-number", 0.08)
     pressed(page, "#start button[type=submit]")
@@ -201,6 +240,15 @@ def test_numbers_beyond_the_sliders_are_taken_to_their_ends(page: Any) -> None:
     typed(page, "sigma2-number", 99)
     state = settled(page)
     assert (state["rho"], state["sigma2"]) == (1e-5, 5)
+
+
+def test_the_address_can_say_what_is_shown(page: Any, address: str) -> None:
+    page.get(f"{address}#show=phinet&version=published&rho=0.003&sigma2=0.5&start=0.3,1.2&start=0.1,x")
+    state = settled(page)
+    assert [state[name] for name in ("show", "version", "rho", "sigma2")] == ["phinet", "published", 0.003, 0.5]
+    assert [(run["psi"], run["gamma"]) for run in state["runs"]["phinet"]] == [(0.3, 1.2)]
+    page.get(f"{address}#show=everything&rho=much")
+    assert [settled(page)[name] for name in ("show", "rho")] == ["phinet", 0.003], "what makes no sense changes nothing"
 
 
 @pytest.mark.parametrize("show", ["both", "phinet", "simsiam"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from phinets.config.errors import UserError, require_finite
+from phinets.dynamics.basins import Box
 from phinets.dynamics.equilibria import Equilibrium, equilibria
 from phinets.dynamics.systems import Floats, PhiNet, SimSiam
 
@@ -15,20 +15,8 @@ NEAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Box):
     """The part of the plane that a picture shows."""
-
-    psi_min: float
-    psi_max: float
-    gamma_min: float
-    gamma_max: float
-
-    def __post_init__(self) -> None:
-        require_finite(self)
-        for name in ("psi", "gamma"):
-            low, high = getattr(self, f"{name}_min"), getattr(self, f"{name}_max")
-            if not low < high:
-                raise UserError(f"the box is empty: {name} goes from {low} to {high}. Give the smaller number first.")
 
     @property
     def corner(self) -> Floats:

@@ -25,4 +25,7 @@ NULLCLINE = "#2a9d5c"
 BORDER = "#7a5cc2"
 ALIVE = "#3366cc"
 LOST = "#6b7280"
+COLLAPSED = "#d9dce3"
+BASINS = ["#8fb0f0", "#f3c27d", "#9ad9b4", "#c9b6ee"]
+LEVELS = ["#eef1f7", "#c3d0ea", "#7f9bd3", "#2f4f9e", "#172a5a"]
 SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}

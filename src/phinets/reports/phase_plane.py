@@ -40,29 +40,36 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
         curves.append(path(axes, system, start))
     for point in points:
         mark(axes, (point.psi, point.gamma or 0.0), point.kind)
-    if axes.figure.get_layout_engine() is not None:
-        axes.figure.get_layout_engine().execute(axes.figure)  # only now have the axes their size
+    whole = axes.get_figure(root=True)
+    if whole is not None and (layout := whole.get_layout_engine()) is not None:
+        layout.execute(whole)  # only now have the axes their size
     _name(axes, window, points, curves)
 
 
 def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
     """The trajectory of a start with its ★: blue where it learns, grey where it collapses."""
     states, sink = trajectory(system, start)
-    colour = LOST if sink is not None and sink.collapsed else ALIVE
+    colour = colour_of(sink)
     axes.plot(*states, color=colour, linewidth=1.8, zorder=4)
     axes.plot(*start, marker="*", markersize=10, color=colour, zorder=6)
     arrow_on(axes, states, colour)
     return states
 
 
+def colour_of(sink: Equilibrium | None) -> str:
+    """Of a trajectory that ends there; one that ends at no sink neither learns nor collapses."""
+    if sink is None:
+        return INK
+    return LOST if sink.collapsed else ALIVE
+
+
 def arrow_on(axes: Axes, line: Floats, colour: str) -> None:
     """A head halfway along a line, as the axes show it."""
     seen = axes.transData.transform(line.T)
     along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
-    middle = [np.interp(along[-1] * share, along, values) for share in (0.5, 0.53) for values in line]
-    axes.annotate(
-        "", middle[2:], middle[:2], arrowprops={"arrowstyle": "-|>", "color": colour, "mutation_scale": 14}, zorder=5
-    )
+    (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
+    looks = {"arrowstyle": "-|>", "color": colour, "mutation_scale": 14}
+    axes.annotate("", (next_x, next_y), (x, y), arrowprops=looks, zorder=5)
 
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
@@ -84,7 +91,7 @@ def _field(axes: Axes, system: PhiNet, window: Window) -> None:
     for _ in range(12):
         rate = system.flow(window.corner[:, None] + steps[-1] * window.size[:, None]) / window.size[:, None]
         rate *= ASPECT
-        steps.append(steps[-1] + 0.0022 * rate / np.linalg.norm(rate, axis=0) / ASPECT)
+        steps.append(steps[-1] + 0.0022 * rate / np.maximum(np.linalg.norm(rate, axis=0), 1e-300) / ASPECT)
     points = window.corner + np.stack(steps, axis=-1).transpose(1, 2, 0) * window.size
     axes.add_collection(LineCollection(list(points), colors=FAINT, linewidths=0.9, alpha=0.6, zorder=1))
     ahead = (steps[-1] - steps[-2]) * ASPECT / 0.0022
@@ -143,7 +150,7 @@ def _even(line: Floats) -> Floats:
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}"
+    return (f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}").replace("-", "−")
 
 
 def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Floats:
@@ -156,10 +163,10 @@ def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Float
         outside = np.abs(centre - 0.5) + size / 2 > 0.52
         return float(min(free, 0.02) - np.linalg.norm(centre - spot) / 20 - outside.any())
 
-    corners = [
-        spot + away * way + np.sign(way.round(6)) * size / 2 for away in (0.02, 0.04, 0.07) for way in DIRECTIONS
-    ]
-    best = max(corners, key=merit)
-    axes.text(*best, word, transform=axes.transAxes, color=colour, fontsize=9, ha="center", va="center", zorder=9)
+    ways = [(away, way) for away in (0.02, 0.04, 0.07, 0.11, 0.16) for way in DIRECTIONS]
+    best = max((spot + away * way + np.sign(way.round(6)) * size / 2 for away, way in ways), key=merit)
+    axes.text(
+        best[0], best[1], word, transform=axes.transAxes, color=colour, fontsize=9, ha="center", va="center", zorder=9
+    )
     grid = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 7), [-0.5, 0, 0.5]), -1).reshape(-1, 2)
     return np.concatenate([ink, best + grid * size])

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.paths import Window, sample_starts, window_around
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.reports.palette import INK
 from phinets.reports.phase_plane import legend, plane
 from phinets.reports.psi_line import axis, rate, run
+from phinets.reports.words import sinks_of, title
 
 REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
 """The paper's four levels of weight decay."""
@@ -23,7 +23,7 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
     axes = figure.subplots()
     seen = window or window_around([system])
     plane(axes, system, seen, starts or sample_starts(seen))
-    axes.set_title(f"{_title(system)}: {_sinks(system)}", color=INK)
+    axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     legend(figure)
     return figure
 
@@ -35,7 +35,7 @@ def regimes(version: Version, sigma2: float) -> Figure:
         system = PhiNet(sigma2=sigma2, rho=rho, version=version)
         seen = window_around([system])
         plane(axes, system, seen, sample_starts(seen))
-        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {_sinks(system)}", color=INK)
+        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sinks_of(system)}", color=INK)
     figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
     legend(figure)
     return figure
@@ -49,7 +49,7 @@ def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Seque
         rate(axes, system, seen)
         for start in starts:
             run(axes, system, start)
-        axes.set_title(f"{_title(system)}: {_sinks(system)}", color=INK)
+        axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     return figure
 
 
@@ -61,21 +61,11 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
     above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     plane(above, system, seen, starts)
     above.set(xlabel="")
-    above.set_title(_title(system), color=INK)
+    above.set_title(title(system), color=INK)
     below.set(yticks=[], ylim=(-1, 1))
     axis(below, simsiam, seen)
     for start in starts:
         run(below, simsiam, start[0])
-    below.set_title(_title(simsiam), color=INK)
+    below.set_title(title(simsiam), color=INK)
     legend(figure)
     return figure
-
-
-def _title(system: PhiNet | SimSiam) -> str:
-    name = f"PhiNet, {system.version}" if isinstance(system, PhiNet) else "SimSiam"
-    return f"{name}, ρ = {system.rho:g}, σ² = {system.sigma2:g}"
-
-
-def _sinks(system: PhiNet | SimSiam) -> str:
-    n = sum(point.kind == "sink" for point in equilibria(system))
-    return f"{n} sink" + "s" * (n != 1)

@@ -9,7 +9,7 @@ from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.paths import Window, trajectory
 from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import ALIVE, FAINT, INK, LOST, SYSTEM
-from phinets.reports.phase_plane import mark
+from phinets.reports.phase_plane import colour_of, mark
 
 
 def rate(axes: Axes, system: SimSiam, window: Window) -> None:
@@ -20,6 +20,7 @@ def rate(axes: Axes, system: SimSiam, window: Window) -> None:
     axes.plot(psi, system.flow(psi[None])[0], color=SYSTEM["simsiam"], linewidth=2, zorder=3)
     axes.set_ylabel("ψ̇", rotation=0)
     axis(axes, system, window)
+    _kinds(axes, system, window)
     _basins(axes, system, window)
 
 
@@ -43,7 +44,7 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
 def run(axes: Axes, system: SimSiam, start: float) -> None:
     """The way of a start along the line, a little above it, with its ★."""
     states, sink = trajectory(system, [start])
-    colour = LOST if sink is not None and sink.collapsed else ALIVE
+    colour = colour_of(sink)
     level = 0.25 * axes.get_ylim()[1]
     axes.plot(start, level, marker="*", markersize=12, color=colour, zorder=6, clip_on=False)
     axes.annotate(
@@ -55,6 +56,17 @@ def run(axes: Axes, system: SimSiam, start: float) -> None:
 def _arrow(axes: Axes, start: float, end: float) -> None:
     looks = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", (end, 0), (start, 0), arrowprops=looks, zorder=4)
+
+
+def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:
+    """What each sign means, below it, where it has room; nothing beside a sink that has none."""
+    points = sorted(equilibria(system), key=lambda point: point.kind != "sink")
+    room = 0.12 * (window.psi_max - window.psi_min)
+    named: list[float] = []
+    for point in points:
+        if all(abs(point.psi - other) > room for other in named):
+            named.append(point.psi)
+            axes.annotate(point.kind, (point.psi, 0), (0, -16), textcoords="offset points", fontsize=9, ha="center")
 
 
 def _basins(axes: Axes, system: SimSiam, window: Window) -> None:

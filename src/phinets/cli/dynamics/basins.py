@@ -9,7 +9,7 @@ from rich.table import Table
 
 from phinets.cli.dynamics.setting import Setting
 from phinets.cli.outcome import Outcome
-from phinets.cli.output import require_free
+from phinets.cli.output import require_free, save_figure
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Options(Setting):
     """Which sink each starting point of a box ends in, and the share that does not collapse, beside SimSiam's.
 
-    Example: phinets dynamics basins --rho 0.03 --box 0 0.5 0 2 --grid 401
+    Example: phinets dynamics basins --rho 0.08 --box -0.2 0.6 -0.5 1.5 --out basins.png
     """
 
     box: tuple[float, float, float, float] = (-0.5, 0.5, -3.0, 3.0)
@@ -33,7 +33,8 @@ class Options(Setting):
     slow: float | None = None
     """For x-phinet: every start's slow encoder; unset: ψ, level with the fast one."""
     out: Path | None = None
-    """Write the map into this .npz file: psi, gamma, labels (a row a γ; −1: undecided) and the sinks."""
+    """Draw the map into this file (.png, .svg, .pdf), or write its numbers (.npz): psi, gamma, labels (a row a γ; −1:
+    undecided) and the sinks."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
@@ -44,8 +45,8 @@ def command(words: list[str]) -> Outcome:
     """The basins of a box."""
     options = parse_words(Options, "dynamics basins", words)
     require_free(options.out, options.overwrite)
-    if options.out is not None and options.out.suffix != ".npz":
-        raise UserError(f"'{options.out}' can't be written: a map is a .npz file. Choose --out with that ending.")
+    if options.out is not None and options.out.suffix not in ENDINGS:
+        raise UserError(f"'{options.out}' can't be written: its ending must be one of {', '.join(ENDINGS)}.")
     from phinets.dynamics.basins import Box, basins, simsiam_beside
 
     system, box = options.flow(), Box(**dict(zip(BOX, options.box, strict=True)))
@@ -53,12 +54,13 @@ def command(words: list[str]) -> Outcome:
     found = basins(system, box, options.grid, start)
     simsiam = simsiam_beside(system, box, options.grid)
     if options.out is not None:
-        _save(options.out, found)
+        _write(options.out, found, simsiam)
     document = options.plain() | {"box": asdict(box), "grid": options.grid, "start": start, **_plain(found)}
     document |= {"simsiam": _plain(simsiam), "map": None if options.out is None else str(options.out)}
     return Outcome(document, lambda console: _show(console, found, simsiam))
 
 
+ENDINGS = (".png", ".svg", ".pdf", ".npz")
 BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
 
 
@@ -68,6 +70,14 @@ def _plain(found: "Basins") -> dict[str, Any]:
         "non_collapsed": found.kept,
         "undecided": found.undecided,
     }
+
+
+def _write(path: Path, found: "Basins", simsiam: "Basins") -> None:
+    if path.suffix == ".npz":
+        return _save(path, found)
+    from phinets.reports.basin_map import basin_map
+
+    return save_figure(path, basin_map([found] if found.system == simsiam.system else [found, simsiam]), colours=256)
 
 
 def _save(path: Path, found: "Basins") -> None:

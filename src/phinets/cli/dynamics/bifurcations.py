@@ -1,13 +1,15 @@
 """`phinets dynamics bifurcations`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.table import Table
 
 from phinets.cli.dynamics.setting import Family
 from phinets.cli.outcome import Outcome
+from phinets.cli.output import require_free, save_figure
 from phinets.cli.parsing import parse_words
 
 if TYPE_CHECKING:
@@ -18,13 +20,20 @@ if TYPE_CHECKING:
 class Options(Family):
     """Every weight decay at which equilibria are born or change their kind, and the number of sinks between them.
 
-    Example: phinets dynamics bifurcations --version published --sigma2 1.5
+    Example: phinets dynamics bifurcations --version published --sigma2 1.5 --out diagram.png
     """
 
     rho_min: float = 0.0
     """Bifurcations above this ρ; 0: all there are."""
     rho_max: float = 0.5
     """Bifurcations below this ρ."""
+    out: Path | None = None
+    """Draw into this file; the ending tells the format: .png, .svg, .pdf."""
+    figure: Literal["diagram", "map"] = "diagram"
+    """diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. Both begin at ρ = 1e-5
+    where rho-min is 0."""
+    overwrite: bool = False
+    """Replace the file."""
     json: bool = False
     """Print one JSON document: bifurcations by falling ρ, and the number of sinks in each interval between them."""
 
@@ -32,6 +41,7 @@ class Options(Family):
 def command(words: list[str]) -> Outcome:
     """All bifurcations in a range."""
     options = parse_words(Options, "dynamics bifurcations", words)
+    require_free(options.out, options.overwrite)
     from phinets.dynamics.bifurcations import bifurcations
 
     whole = bifurcations(options.flow_at(1.0), options.rho_min, options.rho_max)
@@ -41,8 +51,18 @@ def command(words: list[str]) -> Outcome:
         "bifurcations": [each.plain() for each in whole.found],
         "sinks": whole.sinks,
         "regimes": whole.regimes,
+        "picture": None if options.out is None else str(options.out),
     }
+    if options.out is not None:
+        _draw(options, options.out)
     return Outcome(document, lambda console: _show(console, whole))
+
+
+def _draw(options: Options, path: Path) -> None:
+    from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
+
+    draw = {"diagram": bifurcation_diagram, "map": sink_diagram}[options.figure]
+    save_figure(path, draw(options.flow_at(1.0), options.rho_min or 1e-5, options.rho_max), colours=256)
 
 
 def _show(console: Console, whole: "Bifurcations") -> None:

@@ -97,7 +97,8 @@ function brief(v) {
 // A line through points in pixels; `dash` as canvas knows it. Points further out than any screen break the line.
 function line(pen, points, { colour, width = 2, dash = [], alpha = 1 }) {
   pen.save();
-  Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha, lineJoin: "round", lineCap: "round" });
+  Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha });
+  Object.assign(pen, { lineJoin: "round", lineCap: "round" });
   pen.setLineDash(dash);
   pen.beginPath();
   let drawing = false;
@@ -126,7 +127,8 @@ function arrowHead(pen, [x, y], [dx, dy], { colour, size = 5, alpha = 1 }) {
 // A sink is a full dot, a saddle an open diamond, a source an open ring, a degenerate point a cross.
 function mark(pen, [x, y], kind, ink) {
   pen.save();
-  Object.assign(pen, { lineWidth: 2, strokeStyle: ink[kind] ?? ink.ink, fillStyle: kind === "sink" ? ink.sink : ink.paper });
+  Object.assign(pen, { lineWidth: 2, strokeStyle: ink[kind] ?? ink.ink });
+  pen.fillStyle = kind === "sink" ? ink.sink : ink.paper;
   pen.beginPath();
   if (kind === "saddle") {
     [[0, -7], [7, 0], [0, 7], [-7, 0]].forEach(([dx, dy]) => pen.lineTo(x + dx, y + dy));

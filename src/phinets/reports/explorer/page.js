@@ -37,7 +37,7 @@ function follow() {
 function runOf({ setting, equilibria }, start) {
   const from = setting.system === "simsiam" ? [start.psi] : [start.psi, start.gamma];
   const { states, sink } = trajectoryOf(setting, from, equilibria);
-  return { start, states, sink, collapsed: sink !== null && sink.psi === 0, get shown() { return start.shown; } };
+  return { start, states, sink, collapsed: sink?.psi === 0, get shown() { return start.shown; } };
 }
 
 function branchLayers() {
@@ -101,8 +101,8 @@ function writeTable(system, equilibria) {
   element(`${system}-table`).replaceChildren(...equilibria.map((e) => {
     const row = document.createElement("tr");
     row.className = e.kind;
-    const values = e.eigenvalues.map(({ re, im }) => figures(re) + (im ? `${im < 0 ? " − " : " + "}${figures(Math.abs(im))}i` : ""));
-    const cells = [figures(e.psi), ...(system === "phinet" ? [figures(e.gamma)] : []), e.kind, values.join(", ")];
+    const values = e.eigenvalues.map(complexFigures).join(", ");
+    const cells = [figures(e.psi), ...(system === "phinet" ? [figures(e.gamma)] : []), e.kind, values];
     row.append(...cells.map((text) => Object.assign(document.createElement("td"), { textContent: text })));
     return row;
   }));
@@ -111,6 +111,10 @@ function writeTable(system, equilibria) {
 function figures(v) {
   const text = v !== 0 && Math.abs(v) < 1e-3 ? v.toExponential(2) : v.toFixed(4);
   return text.replaceAll("-", "−");
+}
+
+function complexFigures({ re, im }) {
+  return im === 0 ? figures(re) : `${figures(re)} ${im < 0 ? "−" : "+"} ${figures(Math.abs(im))}i`;
 }
 
 // What became of the last start, in words.
@@ -155,6 +159,24 @@ function change(changes) {
   refresh();
 }
 
+// What the address asks for after its #, e.g. explorer.html#version=published&rho=0.08&start=0.08,0.5
+function asked() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const number = (name, range) => {
+    const value = parseFloat(words.get(name));
+    return Number.isFinite(value) ? within(value, range) : state[name];
+  };
+  const one = (name, known) => (known.includes(words.get(name)) ? words.get(name) : state[name]);
+  change({
+    show: one("show", ["both", "phinet", "simsiam"]),
+    version: one("version", ["published", "corrected"]),
+    rho: number("rho", RHO),
+    sigma2: number("sigma2", SIGMA2),
+    zoom: null,
+  });
+  for (const start of words.getAll("start")) begin(...start.split(",").map(Number));
+}
+
 function within(value, [low, high]) {
   return Math.min(high, Math.max(low, value));
 }
@@ -197,6 +219,7 @@ function listen() {
   }
   listenToPictures();
   window.addEventListener("resize", refresh);
+  window.addEventListener("hashchange", asked);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
 }
 
@@ -246,4 +269,4 @@ window.phinets = {
 };
 
 listen();
-refresh();
+asked();

@@ -1,44 +1,40 @@
 // What moves: trajectories, the manifolds of saddles, nullclines, and equilibria as ρ changes.
 
-// Dormand and Prince's pair of orders 5 and 4: its nodes' weights, and the difference of the two results.
-const STAGES = [
-  [1 / 5],
-  [3 / 40, 9 / 40],
-  [44 / 45, -56 / 15, 32 / 9],
-  [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729],
-  [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656],
-  [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
-];
-const DIFFERENCE = [71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40];
-const TOLERANCE = 1e-8;
+// Rosenbrock's method of Shampine and Reichelt (1997), of order 2 with an estimate of order 3. It solves with the
+// Jacobian, and so takes long steps where a fast direction has settled and a slow one, at the rate ρ, has not.
+const SHARE = 1 / (2 + Math.SQRT2);
+const TOLERANCE = 1e-6;
 
-// One step of length h: the next state and the estimated error in units of the tolerance.
-function stepped(flow, state, h) {
-  const rates = [flow(state)];
-  let next = state;
-  for (const weights of STAGES) {
-    next = state.map((x, i) => x + h * weights.reduce((sum, w, k) => sum + w * rates[k][i], 0));
-    rates.push(flow(next));
-  }
-  const errors = state.map((x, i) => {
-    const wrong = h * DIFFERENCE.reduce((sum, w, k) => sum + w * rates[k][i], 0);
-    return Math.abs(wrong) / (TOLERANCE * (1e-3 + Math.abs(x)));
-  });
-  return { next, error: Math.max(...errors) };
+// One step of length h (back in time where it is negative): the next state, and its error in units of the tolerance.
+function stepped(setting, flow, state, h) {
+  const jacobian = jacobianOf(setting, state);
+  const matrix = jacobian.map((row, i) => row.map((value, j) => (i === j ? 1 : 0) - h * SHARE * value));
+  const along = (by, rate) => state.map((x, i) => x + by * rate[i]);
+  const f0 = flow(state);
+  const k1 = solved(matrix, f0);
+  const f1 = flow(along(h / 2, k1));
+  const k2 = solved(matrix, f1.map((f, i) => f - k1[i])).map((k, i) => k + k1[i]);
+  const next = along(h, k2);
+  const f2 = flow(next);
+  const k3 = solved(matrix, f2.map((f, i) => f - (6 + Math.SQRT2) * (k2[i] - f1[i]) - 2 * (k1[i] - f0[i])));
+  const wrong = state.map((_, i) => Math.abs((h / 6) * (k1[i] - 2 * k2[i] + k3[i])));
+  const allowed = state.map((x) => TOLERANCE * (1e-3 + Math.abs(x)));
+  return { next, error: Math.max(...wrong.map((w, i) => w / allowed[i])) };
 }
 
 // The states from a start on, until `ended(state)` or too many steps; `direction` −1 goes back in time.
-function path(flow, start, ended, direction = 1, most = 20000) {
+function path(setting, start, ended, direction = 1) {
+  const flow = flowOf(setting);
   const states = [start];
   let state = start;
   let h = 1e-3;
-  for (let count = 0; count < most && !ended(state); count += 1) {
-    const { next, error } = stepped(flow, state, direction * h);
+  for (let count = 0; count < 20000 && !ended(state); count += 1) {
+    const { next, error } = stepped(setting, flow, state, direction * h);
     if (error <= 1) {
       state = next;
       states.push(state);
     }
-    h *= Math.min(5, Math.max(0.2, 0.9 * (error + 1e-12) ** -0.2));
+    h *= error >= 0 ? Math.min(5, Math.max(0.2, 0.9 * (error + 1e-12) ** (-1 / 3))) : 0.2;
   }
   return states;
 }
@@ -53,7 +49,7 @@ function trajectoryOf(setting, start, equilibria = equilibriaOf(setting)) {
   };
   const homes = sinks.map((sink) => ({ sink, at: place(sink), radius: radius(sink) }));
   const home = (state) => homes.find(({ at, radius: near }) => distance(state, at) < near);
-  const states = path(flowOf(setting), start, home);
+  const states = path(setting, start, home);
   return { states, sink: home(states.at(-1))?.sink ?? null };
 }
 
@@ -74,7 +70,7 @@ function separatrices(setting, saddle, box) {
   );
   return [-1, 1].map((side) => {
     const start = [saddle.psi + side * small * vector[0], saddle.gamma + side * small * vector[1]];
-    return path(flowOf(setting), start, outside, -1, 4000);
+    return path(setting, start, outside, -1);
   });
 }
 

@@ -1,6 +1,7 @@
 // The flows, their Jacobians and all of their equilibria: the same equations as phinets.dynamics, s = 1 + σ².
 //
-// A setting is {system: "simsiam" | "phinet", version: "published" | "corrected", sigma2, rho}; a state is [ψ] or [ψ, γ].
+// A setting is {system: "simsiam" or "phinet", version: "published" or "corrected", sigma2, rho}; a state is [ψ] or
+// [ψ, γ].
 
 function flowOf({ system, version, sigma2, rho }) {
   const s = 1 + sigma2;
