@@ -16,6 +16,7 @@ bench:  ## what things cost here
 	python benchmarks/views.py
 	python benchmarks/shapes.py
 	python benchmarks/probe.py
+	python benchmarks/basins.py
 
 pictures:  ## the documentation's pictures
 	phinets draw architecture --out docs/pictures/architecture.png --overwrite

@@ -30,7 +30,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from phinets.config.errors import UserError
-from phinets.dynamics.systems import Floats, Version, _Setting
+from phinets.dynamics.systems import Floats, Setting, Version
 
 Weights = Mapping[str, Floats]
 """Matrices by name: W_f (m, d), W_g and W_h (m, m), W_s (m, d)."""
@@ -52,14 +52,14 @@ class MatrixSystem(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slow(_Setting):
+class _Slow(Setting):
     """What has a slow encoder."""
 
     kappa: float = 0.33
     """κ > 0: how fast the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def __post_init__(self) -> None:
-        _Setting.__post_init__(self)
+        Setting.__post_init__(self)
         if self.kappa <= 0:
             raise UserError(
                 f"kappa is {self.kappa}, but the slow encoder must follow: give a number above 0, e.g. 0.1."
@@ -67,7 +67,7 @@ class _Slow(_Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixFlow(_Setting):
+class MatrixFlow(Setting):
     """PhiNet's matrix flow (the paper's Section 4): T₁ = T₂ = W_f.
 
     `published` has R₂ = sZ − W_f in Ẇ_g, where the loss gives sW_gZ − W_f; its other two equations are the loss's own.
@@ -82,7 +82,7 @@ class MatrixFlow(_Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixSimSiam(_Setting):
+class MatrixSimSiam(Setting):
     """SimSiam's matrix flow with the target τW_f (Tian et al. 2021): no g, T₁ = τW_f.
 
     τ is held constant. For a slow target that is an approximation: it needs W_s = τW_f with one lasting τ in every
@@ -94,7 +94,7 @@ class MatrixSimSiam(_Setting):
     """τ > 0: the size of the target beside the encoder; 1 is SimSiam."""
 
     def __post_init__(self) -> None:
-        _Setting.__post_init__(self)
+        Setting.__post_init__(self)
         if self.tau <= 0:
             raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
 
@@ -129,13 +129,13 @@ class MatrixXPhiNet(_Slow):
         return _two_predictions(self, self.version, weights, weights["W_s"]) | slow
 
 
-def _one_prediction(setting: _Setting, weights: Weights, target: Floats) -> dict[str, Floats]:
+def _one_prediction(setting: Setting, weights: Weights, target: Floats) -> dict[str, Floats]:
     f, h = weights["W_f"], weights["W_h"]
     back = setting.s * h @ f - target
     return {"W_f": -h.T @ back - setting.rho * f, "W_h": -back @ f.T - setting.rho * h}
 
 
-def _two_predictions(setting: _Setting, version: Version, weights: Weights, target: Floats) -> dict[str, Floats]:
+def _two_predictions(setting: Setting, version: Version, weights: Weights, target: Floats) -> dict[str, Floats]:
     f, g, h = weights["W_f"], weights["W_g"], weights["W_h"]
     code = h @ f
     second = setting.s * g @ code - target

@@ -44,7 +44,7 @@ class System(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Setting:
+class Setting:
     """What every system has."""
 
     sigma2: float = 1.5
@@ -74,7 +74,7 @@ class _Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimSiam(_Setting):
+class SimSiam(Setting):
     """ψ̇ = {τ − sψ}ψ² − ρψ (the paper's SimSiam-dynamics at τ = 1; Tian et al. 2021, eq. 16).
 
     τ is the size of the target's weights beside the encoder's own: 1 without a moving average, below 1 while a slow
@@ -86,7 +86,7 @@ class SimSiam(_Setting):
     """τ > 0."""
 
     def __post_init__(self) -> None:
-        _Setting.__post_init__(self)
+        Setting.__post_init__(self)
         if self.tau <= 0:
             raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
 
@@ -100,7 +100,7 @@ class SimSiam(_Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Versioned(_Setting):
+class _Versioned(Setting):
     """What has a γ, and so two versions."""
 
     version: Version = "corrected"
@@ -212,7 +212,7 @@ class XPhiNet(_Versioned):
     """κ > 0: the rate at which the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def __post_init__(self) -> None:
-        _Setting.__post_init__(self)
+        Setting.__post_init__(self)
         if self.kappa <= 0:
             raise UserError(f"kappa is {self.kappa}, but a slow encoder that follows needs a rate above 0, e.g. 0.33.")
 
