@@ -207,7 +207,13 @@ def shares(setting: Setting, images: Tensor, rounds: int) -> dict[str, float]:
 
     def drawing() -> None:
         for view in (plan.first, plan.second):
-            draw(view or Augmentation(), setting.batch, setting.size, setting.size, random_stream(0))
+            draw(
+                view if isinstance(view, Augmentation) else Augmentation(),
+                setting.batch,
+                setting.size,
+                setting.size,
+                random_stream(0),
+            )
 
     turns: dict[str, Turn] = {"everything": without(), "drawing": drawing}
     turns["anchor"] = lambda: make_views(images, plan, random_stream(0), anchor=None)

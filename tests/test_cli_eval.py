@@ -61,7 +61,7 @@ def test_fine_tuning_on_some_labels_stands_beside_fresh_weights(run_folder: Path
     document = json.loads(said(words, capsys)[1])
     assert {"accuracy", "scratch", "labels", "bank"} <= set(document)
     assert document["bank"] <= 20
-    assert "10% of the labels, seed 0" in document["protocol"]
+    assert "10% of the labels (seed 0)" in document["protocol"]
     assert json.loads(said(words, capsys)[1]) == document  # and again the same
 
 
@@ -69,8 +69,9 @@ def test_kept_features_are_judged_as_the_encoder_was(run_folder: Path, tmp_path:
     kept = tmp_path / "kept"
     assert said(["eval", "features", str(run_folder), "--out", str(kept), *ON_CPU], capsys)[0] == 0
     by_run = json.loads(said(["eval", "knn", str(run_folder), *ON_CPU], capsys)[1])
-    by_files = json.loads(said(["eval", "knn", str(kept), "--k", "7", *ON_CPU], capsys)[1])
+    by_files = json.loads(said(["eval", "knn", str(kept), *ON_CPU], capsys)[1])
     assert by_files["accuracy"] == by_run["accuracy"]
+    assert by_files["k"] == 7
     code, out, _ = said(["eval", "features", str(run_folder), "--out", str(kept), *ON_CPU], capsys)
     assert code == 2
     assert "already there" in json.loads(out)["error"]
@@ -100,7 +101,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["knn", "RUN", "--k", "500"], "k is 500, but the bank holds 96 images"),
         (["knn", "RUN", "--k", "0"], "at least one neighbour"),
         (["knn", "RUN", "--temperature", "0"], "temperature is 0.0"),
-        (["knn", "RUN", "--data", "folder:pictures"], "have no labels, and this judgement needs them"),
+        (["knn", "RUN", "--data", "folder:pictures"], "the training images have no labels in"),
         (["linear", "RUN", "--classes", "0"], "all of one class"),
         (["linear", "RUN", "--rates", "3"], "Say --probe paper with them"),
         (["linear", "RUN", "--probe", "paper", "--rates", "3", "3"], "one or more different numbers"),
@@ -154,3 +155,39 @@ def test_an_encoder_that_gives_no_feature_vectors_is_refused(
     code, _, err = said(["eval", "knn", "w.pth", "--backbone", "maps.maps", "--data", "shapes", *ON_CPU], capsys)
     assert code == 2
     assert "one feature vector per image, (n, d), but this one gave (2, 4, 30, 30)" in err
+
+
+def test_a_bank_smaller_than_the_run_s_k_votes_as_a_whole(run_folder: Path, capsys: Capture) -> None:
+    document = json.loads(said(["eval", "knn", str(run_folder), "--bank", "5", *ON_CPU], capsys)[1])
+    assert document["k"] == document["bank"] == 5
+    assert "k=5" in document["protocol"]
+
+
+def test_the_protocol_says_which_classes_and_how_large(run_folder: Path, capsys: Capture) -> None:
+    words = ["eval", "knn", str(run_folder), "--classes", "0", "1", "--test-images", "8", "--k", "3", *ON_CPU]
+    document = json.loads(said(words, capsys)[1])
+    assert "2 classes (" in document["protocol"]
+    assert "at 16 pixels" in document["protocol"]
+    assert "the first" in document["protocol"]
+    assert (document["classes"], document["image_size"]) == (2, 16)
+
+
+@pytest.mark.parametrize("broken", [2, 6])
+@pytest.mark.parametrize("action", [["knn", "--k", "3"], ["linear", "--probe", "paper", "--epochs", "1"]])
+def test_bad_images_are_told_counted_and_not_too_many(
+    action: list[str], broken: int, run_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    for i in range(40):
+        making.save(tmp_path / "photos" / ("one" if i % 2 else "two") / f"{i}.png")
+    for i in range(broken):
+        (tmp_path / "photos" / "one" / f"{4 * i + 1}.png").write_bytes(b"torn")
+    words = ["eval", action[0], str(run_folder), *action[1:], "--data", f"folder:{tmp_path / 'photos'}"]
+    code, out, err = said([*words, "--max-bad-images", "4", *ON_CPU], capsys)
+    if broken > 4:
+        assert code == 2
+        assert "--max-bad-images is 4" in err
+    else:
+        document = json.loads(out)
+        assert document["bad_images"] == broken
+        assert err.count("its neighbour stands in for it") == broken
+        assert f"{broken} bad ones replaced" in document["protocol"]

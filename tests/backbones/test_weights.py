@@ -64,6 +64,7 @@ def test_safetensors_keep_what_they_say_of_themselves(tmp_path: Path) -> None:
     assert all(torch.equal(weights.tensors[name], value) for name, value in wanted.items())
 
 
+@pytest.mark.parametrize("prefix", ["", "module."])
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -72,9 +73,10 @@ def test_safetensors_keep_what_they_say_of_themselves(tmp_path: Path) -> None:
         (lambda w: w.update({"conv1.weight": torch.zeros(3, 3)}), r"1 of another shape \(conv1.weight: \(3, 3\)"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused_by_name_and_change_nothing(change: Any, says: str) -> None:
+def test_weights_that_do_not_fit_are_refused_by_name_and_change_nothing(change: Any, says: str, prefix: str) -> None:
     tensors = dict(other_tiny().state_dict())
     change(tensors)
+    tensors = {prefix + name: value for name, value in tensors.items()}
     encoder = backbone("resnet-tiny")
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     with pytest.raises(UserError, match=says):
@@ -108,3 +110,10 @@ def test_a_file_without_tensors_and_a_file_that_is_not_there_are_refused(tmp_pat
         read_weights(tmp_path / "w.pth")
     with pytest.raises(UserError, match="there is no file"):
         read_weights(tmp_path / "nothing.pth")
+
+
+def test_a_larger_encoder_of_the_same_family_does_not_pass_for_a_smaller_one() -> None:
+    larger = torchvision.models.resnet34(weights=None).state_dict()
+    for prefix in ("", "module."):
+        with pytest.raises(UserError, match="unexpected"):
+            load_weights(backbone("resnet18"), {prefix + name: value for name, value in larger.items()}, "w.pth")

@@ -5,7 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from phinets.evaluation.linear import Probe, fit_probe, linear_accuracy
+from phinets.data.split import every_tenth
+from phinets.evaluation.linear import Probe, fit_probe, linear_accuracy, probe_accuracy
 
 
 def two_clouds(n: int, gap: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,11 +43,13 @@ def test_the_probe_is_scikit_learn_s_logistic_regression(l2: float) -> None:
     sklearn = pytest.importorskip("sklearn.linear_model")
     x, y = blobs(400, 9, 5)
     probe = fit_probe(x, y, strengths=(l2,), slope=1e-9)
-    standard = ((x - x.mean(0)) / x.std(0)).numpy()
+    standard = ((x - x.mean(0)) / x.std(0, unbiased=False)).numpy()
     theirs = sklearn.LogisticRegression(C=1 / (l2 * len(x)), tol=1e-10, max_iter=10_000).fit(standard, y.numpy())
     asked, _ = blobs(200, 9, 5, seed=1)
     ours = torch.softmax(probe(asked), 1).numpy()
-    np.testing.assert_allclose(ours, theirs.predict_proba(((asked - x.mean(0)) / x.std(0)).numpy()), atol=1e-5)
+    np.testing.assert_allclose(
+        ours, theirs.predict_proba(((asked - x.mean(0)) / x.std(0, unbiased=False)).numpy()), atol=1e-5
+    )
 
 
 def test_the_everyday_probe_is_as_right_as_the_exact_one() -> None:
@@ -72,18 +75,18 @@ def test_the_scale_of_a_feature_does_not_matter() -> None:
     assert linear_accuracy(q, t, x, y) == pytest.approx(linear_accuracy(q * stretch, t, x * stretch, y), abs=1.0)
 
 
-def test_the_strength_is_the_one_that_does_best_on_every_tenth_example() -> None:
+def test_the_strength_is_the_one_that_does_best_on_a_tenth_that_is_held_out() -> None:
     """Many useless features and few examples want a strong pull to zero, many examples a weak one."""
     sklearn = pytest.importorskip("sklearn.linear_model")
     generator = torch.Generator().manual_seed(5)
-    y = torch.arange(150) % 2
+    y = torch.arange(150) % 3
     x = torch.randn(150, 200, generator=generator, dtype=torch.float64)
     x[:, 0] += 2.0 * y
-    probe = fit_probe(x, y, slope=1e-8)
-    standard, asked = ((x - x.mean(0)) / x.std(0)).numpy(), np.arange(150) % 10 == 0
+    probe = fit_probe(x, y, (1e-1, 1e-2, 1e-3), slope=1e-8)
+    standard, (known, asked) = ((x - x.mean(0)) / x.std(0, unbiased=False)).numpy(), every_tenth(150)
     for l2, right in probe.held_out.items():
         theirs = sklearn.LogisticRegression(C=1 / (l2 * 135), tol=1e-9, max_iter=10_000)
-        theirs.fit(standard[~asked], y.numpy()[~asked])
+        theirs.fit(standard[known], y.numpy()[known])
         assert right == pytest.approx(100 * theirs.score(standard[asked], y.numpy()[asked]))
     assert probe.held_out[probe.l2] == max(probe.held_out.values())
     assert probe.l2 > fit_probe(*blobs(2000, 5, 4)).l2
@@ -93,3 +96,31 @@ def test_a_constant_feature_is_harmless() -> None:
     (x, y), (q, t) = two_clouds(400, 20.0), two_clouds(200, 20.0)
     x[:, 1], q[:, 1] = 4.0, 4.0
     assert linear_accuracy(q, t, x, y) == 100.0
+
+
+def test_classes_that_come_in_turn_are_all_held_out_from() -> None:
+    """Every tenth example of ten classes in turn would be one class only."""
+    x, y = blobs(3000, 20, 10)
+    order = y.argsort(stable=True).reshape(-1)
+    counts = y.bincount()
+    in_turn = torch.stack([order[counts[:c].sum() :][: int(counts.min())] for c in range(10)], dim=1).flatten()
+    assert y[in_turn][:20].tolist() == [*range(10), *range(10)]
+    shuffled = in_turn[torch.randperm(len(in_turn), generator=torch.Generator().manual_seed(0))]
+    turned, mixed = (fit_probe(x[rows], y[rows]) for rows in (in_turn, shuffled))
+    assert min(turned.held_out.values()) > 50
+    asked = blobs(1000, 20, 10, seed=1)
+    assert probe_accuracy(turned, *asked) == pytest.approx(probe_accuracy(mixed, *asked), abs=3)
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 50), (50, 30)])
+def test_features_that_say_nothing_are_no_reason_to_fail(n: int, d: int) -> None:
+    y = torch.arange(n) % 3
+    assert 0 <= linear_accuracy(torch.zeros(9, d), torch.arange(9) % 3, torch.ones(n, d), y) <= 100
+
+
+def test_without_principal_axes_the_probe_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = blobs(300, 12, 4)
+    with_axes = fit_probe(x, y, (1e-3,), slope=1e-9)
+    monkeypatch.setattr("phinets.evaluation.linear.AXES_AT_MOST", 5)
+    without = fit_probe(x, y, (1e-3,), slope=1e-9)
+    torch.testing.assert_close(without.weight, with_axes.weight, atol=1e-6, rtol=1e-6)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from phinets.config.errors import UserError
+from phinets.config.exam import Looked
 from phinets.config.record import RunRecord
 from phinets.experiments.checkup import checkup, report
 from phinets.experiments.subject import learner_of
@@ -51,9 +52,25 @@ def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers:
 
 def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
     last = [row for row in miniature.journal if row["kind"] == "look"][-1]
-    found = report(run_folder, 512, None, CPU)
+    found = report(run_folder, Looked(), CPU)
     for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
         assert found.readings[name] == pytest.approx(last[name], rel=1e-4)
     assert "after step 12" in found.protocol
     with pytest.raises(UserError, match="the heads are in a run folder"):
         learner_of(run_folder / "backbone.safetensors")
+
+
+def test_a_report_can_be_of_the_slow_encoder(run_folder: Path) -> None:
+    fast, slow = (report(run_folder, Looked(encoder=clock), CPU) for clock in ("fast", "slow"))
+    assert fast.readings["alignment"] != slow.readings["alignment"]
+    assert fast.readings["stable_rank_h1"] == slow.readings["stable_rank_h1"]
+    assert "slow encoder" in slow.protocol
+
+
+def test_images_seen_some_at_a_time_are_seen_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, views = tiny_learner("phinet"), tiny_views()
+    whole = checkup(learner, views, ("alignment", "spectrum"))
+    monkeypatch.setattr("phinets.experiments.checkup.AT_ONCE", 5)
+    parts = checkup(learner, views, ("alignment", "spectrum"))
+    assert parts["alignment"] == pytest.approx(whole["alignment"])
+    assert parts["spectrum_features"] == pytest.approx(whole["spectrum_features"])

@@ -104,14 +104,14 @@ def test_what_can_t_be_asked_is_refused(run_folder: Path, tmp_path: Path) -> Non
     )
     with pytest.raises(UserError, match="'simsiam' has no slow encoder"):
         subject(simsiam, "slow")
-    with pytest.raises(UserError, match="has no checkpoint yet"):
+    with pytest.raises(UserError, match="has no checkpoint: it is not made yet"):
         subject(simsiam)
 
 
 def test_labels_that_are_missing_or_all_alike_are_refused() -> None:
-    with pytest.raises(UserError, match="training images of 'folder:x' have no labels"):
+    with pytest.raises(UserError, match="the training images have no labels in 'folder:x'"):
         require_classes(None, torch.tensor([1]), "folder:x")
-    with pytest.raises(UserError, match="test images of 'folder:x' have no labels"):
+    with pytest.raises(UserError, match="the test images have no labels in 'folder:x'"):
         require_classes(torch.tensor([0, 1]), torch.tensor([], dtype=torch.long), "folder:x")
     with pytest.raises(UserError, match="all of one class"):
         require_classes(torch.tensor([3, 3]), torch.tensor([3]), "folder:x")

@@ -14,11 +14,11 @@ from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation, ViewPlan
 from phinets.views import Drawn, Views, apply, augment, draw, fused, make_views, prepare, random_stream
 
-AUGMENTATIONS = {
+AUGMENTATIONS: dict[str, Augmentation] = {
     f"{name}, {place}": augmentation
     for name, plan in PLANS.items()
     for place, augmentation in (("first", plan.first), ("second", plan.second))
-    if augmentation
+    if isinstance(augmentation, Augmentation)
 }
 AUGMENTATIONS["everything"] = Augmentation(jitter_p=1.0, blur_p=0.6, solarise_p=0.5, interpolation="bicubic")
 both_ways = pytest.mark.usefixtures("way")
@@ -122,7 +122,7 @@ def test_the_views_are_drawn_one_after_the_other_and_normalised_with_the_plans_s
     plan, images, generator = PLANS["byol-asymmetric"], photographs(20), random_stream(0)
     views = make_views(images, plan, random_stream(0), anchor="augmented")
     for view, augmentation in zip(present(views), (plan.first, plan.second, plan.first), strict=True):
-        assert augmentation is not None
+        assert isinstance(augmentation, Augmentation)
         theirs = apply(images, augmentation, draw(augmentation, 20, 32, 32, generator), 32)
         close(denormalised(view, plan), theirs)
 
@@ -236,3 +236,12 @@ def test_another_device_gives_the_same_views() -> None:
     here, there = make_views(images, plan, random_stream(0)), make_views(images.cuda(), plan, random_stream(0))
     for ours, theirs in zip(present(here), present(there.to("cpu")), strict=True):
         close(ours, theirs, 1e-3)
+
+
+@both_ways
+def test_who_looks_at_one_view_gets_the_first_twice_for_the_price_of_one() -> None:
+    images, plan = photographs(6), PLANS["simsiam-cifar"]
+    pair = make_views(images, plan, random_stream(0), anchor=None)
+    single = make_views(images, replace(plan, second="first"), random_stream(0), anchor=None)
+    assert single.second is single.first
+    assert torch.equal(single.first, pair.first)

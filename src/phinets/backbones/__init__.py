@@ -11,10 +11,11 @@ import torch
 import torchvision
 from torch import nn
 
+from phinets.backbones.frozen import frozen
 from phinets.backbones.resnet import resnet18_cifar, resnet_tiny
 from phinets.config.errors import UserError, look_up
 
-__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width", "require_features"]
+__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width", "require_features", "require_room"]
 
 
 def _torchvision_resnet(name: str) -> nn.Module:
@@ -45,14 +46,20 @@ def backbone(name: str, image_size: int | None = None) -> nn.Module:
     if name not in BACKBONES and ("." in name or ":" in name):
         return _dotted(name)
     build = look_up("backbone", name, BACKBONES)
-    if name in IMAGENET_STEM and image_size is not None and image_size <= 64:
+    if image_size is not None:
+        require_room(name, image_size)
+    return build()
+
+
+def require_room(name: str, image_size: int) -> None:
+    """Warn where images are too small for a backbone's stem."""
+    if name in IMAGENET_STEM and image_size <= 64:
         places = max(1, image_size // 4)
         warnings.warn(
             f"'{name}' has the ImageNet stem (7×7, stride 2, max-pool): it makes {places} × {places} places of a "
             f"{image_size}-pixel image before its first block. Use resnet18-cifar, or resnet-tiny on a CPU.",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return build()
 
 
 def describe_backbone(name: str) -> str:
@@ -69,17 +76,15 @@ def feature_width(module: nn.Module, image_size: int | None = None) -> int:
     if image_size is None and isinstance(said, int):
         return said
     side = image_size or 32
-    was_training, weight = module.training, next(module.parameters(), torch.zeros(0))
+    weight = next(module.parameters(), torch.zeros(0))
     try:
-        with torch.no_grad():
-            features = module.eval()(torch.zeros(2, 3, side, side).to(weight))
+        with frozen(module):
+            features = module(torch.zeros(2, 3, side, side).to(weight))
     except Exception as error:
         raise UserError(
             f"the encoder failed on a batch of {side} × {side} images: {error}. It must take (n, 3, s, s); say the "
             "side with image_size=…, or give it an attribute num_features."
         ) from error
-    finally:
-        module.train(was_training)
     return int(require_features(features).shape[1])
 
 
@@ -110,13 +115,15 @@ def _dotted(path: str) -> nn.Module:
         sys.path.append(str(Path.cwd()))  # what lies beside the person is importable, as with python -m
     try:
         build = getattr(import_module(module_name), attribute)
-        model = build() if callable(build) and not isinstance(build, nn.Module) else build
+        model = build if isinstance(build, nn.Module) else build()
     except Exception as error:
         raise UserError(
             f"the backbone '{path}' was taken for a dotted path, but can't be had: {type(error).__name__}: {error}. It "
             "must be package.module.callable, importable from here and callable without arguments; `phinets list "
             "backbones` shows the names."
         ) from error
+    if model is build:
+        raise UserError(f"'{path}' is a module that is already made; name the function or class that makes a new one.")
     if not isinstance(model, nn.Module):
         raise UserError(f"'{path}' gave a {type(model).__name__}; a backbone must be an nn.Module.")
     return model

@@ -6,7 +6,7 @@ from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from phinets.config.errors import UserError
@@ -15,6 +15,8 @@ WRAPPERS = ("state_dict", "model", "model_state_dict")
 """Under which of these names a training script may have put the weights."""
 SHOWN = 4
 """Keys of each kind that an error names."""
+TRIED = 8
+"""Names that are looked for under other prefixes."""
 
 
 class Weights(NamedTuple):
@@ -37,7 +39,7 @@ def read_weights(path: Path) -> Weights:
             f"'{path}' can't be read as weights: it is no state dict, or holds more than tensors, which might run "
             "something. Save model.state_dict() alone, best as .safetensors."
         ) from None
-    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except Exception as error:  # a torn pickle may raise anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise UserError(
             f"'{path}' can't be read as weights: {first}. It must be a .safetensors file, or a state dict that torch "
@@ -69,7 +71,7 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], called: str) 
     wanted = module.state_dict()
     prefix = _prefix(tensors, wanted)
     named = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    dropped = () if prefix else classifier_names(module)
+    dropped = classifier_names(module)
     missing = [name for name in wanted if name not in named and not name.endswith("num_batches_tracked")]
     unexpected = [name for name in named if name not in wanted and not name.startswith(dropped)]
     other = [
@@ -77,7 +79,7 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], called: str) 
         for name, value in wanted.items()
         if name in named and named[name].shape != value.shape
     ]
-    if missing or other or (unexpected and not prefix):
+    if missing or other or unexpected:
         kinds = {"missing": missing, "unexpected": unexpected, "of another shape": other}
         told = "; ".join(f"{len(names)} {kind} ({_listed(names)})" for kind, names in kinds.items() if names)
         raise UserError(
@@ -96,18 +98,14 @@ def classifier_names(module: nn.Module) -> tuple[str, ...]:
 
 
 def _prefix(tensors: Mapping[str, Tensor], wanted: Mapping[str, Any]) -> str:
-    """What stands before every wanted name in the file; nothing where no one prefix brings them all."""
-    first = next(iter(wanted), "")
-    prefixes = [name.removesuffix(first) for name in tensors if name.endswith(first)]
+    """What stands before the wanted names in the file: before all of them or, where some are missing, before most."""
     needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    fitting = [prefix for prefix in prefixes if all(prefix + name in tensors for name in needed)]
-    if "" in fitting or not fitting:
-        return ""
-    if len(fitting) > 1:
-        raise UserError(
-            f"the file holds several encoders ({', '.join(sorted(fitting))}). Save the one to be judged by itself."
-        )
-    return fitting[0]
+    before = {name.removesuffix(last) for last in needed[:TRIED] for name in tensors if name.endswith(last)}
+    found = {prefix: sum(prefix + name in tensors for name in needed) for prefix in {"", *before}}
+    whole = sorted(prefix for prefix, count in found.items() if count == len(needed))
+    if len(whole) > 1 and "" not in whole:
+        raise UserError(f"the file holds several encoders ({', '.join(whole)}). Save the one to be judged by itself.")
+    return "" if "" in whole else max(found, key=lambda prefix: (found[prefix], -len(prefix)))
 
 
 def _listed(names: list[str]) -> str:

@@ -32,6 +32,8 @@ class Exam(LabelShare):
     """Side of the images that the encoder sees, in pixels; unset: the run's, else 32."""
     views: str | None = None
     """The view plan whose mean and std the encoder is used to; unset: the run's, else simsiam-cifar."""
+    max_bad_images: int = 10
+    """How many images that can't be used are told and skipped; one more, and there is no judgement."""
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
 
@@ -39,7 +41,25 @@ class Exam(LabelShare):
         LabelShare.__post_init__(self)
         if self.views is not None:
             look_up("view plan", self.views, PLANS)
-        for name, least in (("bank", 2), ("test_images", 1), ("image_size", 8)):
+        for name, least in (("bank", 2), ("test_images", 1), ("image_size", 8), ("max_bad_images", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise UserError(f"{name} is {value}, but must be at least {least}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a check-up looks at."""
+
+    images: int = 512
+    """The first so many training images, in two views each."""
+    encoder: Clock = "fast"
+    """Whose codes and features: the encoder's that learns by gradients, or the slow one's."""
+    data: str | None = None
+    """Other data than the run's; `phinets list data` shows all."""
+    root: str | None = None
+    """The folder of all data sets; unset: as in the run."""
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.images <= 10_000:
+            raise UserError(f"images is {self.images}, but pairs are compared: give 2 to 10,000, e.g. 512.")

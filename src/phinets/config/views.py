@@ -103,8 +103,8 @@ class ViewPlan:
 
     first: Augmentation | None = Augmentation()
     """How x₁ is drawn; nothing at all leaves the image as it is."""
-    second: Augmentation | None = Augmentation()
-    """How x₂ is drawn; nothing at all leaves the image as it is."""
+    second: Augmentation | Literal["first"] | None = Augmentation()
+    """How x₂ is drawn; nothing at all leaves the image as it is. `first` is x₁ once more, for who looks at one view."""
     anchor: Literal["plain", "resize-crop"] = "resize-crop"
     """How the original x₀ is prepared. `resize-crop`, as in the authors' code: short side to 8/7 of the size (36 for
     32, 256 for 224; bicubic), then the centre. `plain`: the image itself, resized only if it has another size."""
@@ -115,7 +115,8 @@ class ViewPlan:
 
     def describe(self) -> str:
         """The plan in one line."""
-        views = [v.describe() if v else "the image itself" for v in (self.first, self.second)]
+        second = self.first if self.second == "first" else self.second
+        views = [v.describe() if v else "the image itself" for v in (self.first, second)]
         said = f"both views: {views[0]}" if views[0] == views[1] else f"first: {views[0]}; second: {views[1]}"
         return f"{said}; anchor: {self.anchor}"
 

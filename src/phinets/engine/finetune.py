@@ -1,7 +1,7 @@
 """Fine-tuning: all weights of an encoder and a linear head, on labelled images."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,46 +10,36 @@ from torch import Tensor, nn
 
 from phinets.config.errors import UserError
 from phinets.config.probes import FineTuning
-from phinets.engine.feed import Feed
 from phinets.engine.schedules import half_cosine
 
 
 def fine_tune(
-    encoder: nn.Module,
-    head: nn.Linear,
-    feed: Feed,
-    labels: Tensor,
-    how: FineTuning,
-    watch: Callable[[int, int], None] | None = None,
+    encoder: nn.Module, head: nn.Linear, batches: Iterable[tuple[Tensor, Tensor]], steps: int, how: FineTuning
 ) -> list[float]:
-    """Train encoder and head in place by cross-entropy on the first view of each batch; the loss of every step.
+    """Train encoder and head in place by cross-entropy on batches of (views, labels); the loss of every step.
 
-    labels: (n,), of the feed's images. `watch` is told the step and how many there are.
+    The rates fall from lr · batch / 256 along half a cosine to 0 after `steps` steps.
     """
-    steps = how.epochs * feed.steps_per_epoch
-    optimiser = _optimiser(encoder, head, how, feed.batch)
-    peaks = [group["lr"] for group in optimiser.param_groups]
+    optimiser = _optimiser(encoder, head, how)
     encoder.train()
     losses = []
-    for step, part in enumerate(feed.stream(0, steps)):
-        for group, peak in zip(optimiser.param_groups, peaks, strict=True):
-            group["lr"] = peak * half_cosine(step / steps)
-        loss = F.cross_entropy(head(encoder(part.views.first)), labels[part.rows].to(feed.device))
+    for step, (views, labels) in enumerate(batches):
+        for group in optimiser.param_groups:
+            group["lr"] = group["base"] * len(views) / 256 * half_cosine(step / steps)
+        loss = F.cross_entropy(head(encoder(views)), labels)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
         losses.append(_finite(loss, step))
-        if watch is not None:
-            watch(step + 1, steps)
     return losses
 
 
-def _optimiser(encoder: nn.Module, head: nn.Linear, how: FineTuning, batch: int) -> torch.optim.Optimizer:
+def _optimiser(encoder: nn.Module, head: nn.Linear, how: FineTuning) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [
-        {"params": list(encoder.parameters()), "lr": how.lr * batch / 256},
-        {"params": list(head.parameters()), "lr": how.head_lr * batch / 256},
+        {"params": list(encoder.parameters()), "base": how.lr},
+        {"params": list(head.parameters()), "base": how.head_lr},
     ]
-    return torch.optim.SGD(groups, momentum=how.momentum, weight_decay=how.weight_decay)
+    return torch.optim.SGD(groups, lr=0.0, momentum=how.momentum, weight_decay=how.weight_decay)
 
 
 def _finite(loss: Tensor, step: int) -> float:

@@ -1,26 +1,13 @@
 """Frozen encoder + images → features."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from phinets.backbones import require_features
+from phinets.backbones.frozen import frozen
 from phinets.config.errors import UserError
-
-
-@contextmanager
-def frozen(encoder: nn.Module) -> Iterator[None]:
-    """The encoder in eval mode and without gradients; afterwards in the mode it was in, module by module."""
-    modes = {module: module.training for module in encoder.modules()}
-    encoder.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
 
 
 def feature_chunks(

@@ -39,7 +39,7 @@ def stable_rank(matrix: Tensor) -> float:
     matrix: (m, n). 1 for rank one (a constant matrix among them), min(m, n) where the rows or columns are orthogonal
     with equal lengths, 0 for the zero matrix.
     """
-    squares = torch.linalg.svdvals(matrix).square()
+    squares = torch.linalg.svdvals(matrix.detach()).square()
     return float(squares.sum() / squares[0].clamp_min(torch.finfo(squares.dtype).tiny))
 
 
@@ -56,4 +56,4 @@ def weight_distance(first: Iterable[Tensor], second: Iterable[Tensor]) -> float:
 
 
 def _joined(weights: Iterable[Tensor]) -> Tensor:
-    return torch.cat([w.detach().double().flatten() for w in weights])
+    return torch.cat([w.detach().cpu().double().flatten() for w in weights])

@@ -15,10 +15,11 @@ from phinets.evaluation.features import require_numbers
 Rows = Tensor | NDArray[np.floating]
 """Features (n, d): a tensor, or an array that may be a memory map larger than the memory."""
 
-KNOWN_AT_ONCE = 2**25
-"""Numbers of the bank that are looked at together: 65,536 rows of 512 features, 134 MB."""
+NUMBERS_AT_ONCE = 2**25
+KNOWN_AT_ONCE = 65_536
+"""Numbers and rows of the bank that are looked at together, at most: 65,536 rows of 512 features, 134 MB."""
 ASKED_AT_ONCE = 1_024
-ASKED_PER_PASS = 65_536
+ASKED_PER_PASS = 32_768
 """Queries that share one reading of the bank; their k best are held meanwhile."""
 
 
@@ -29,23 +30,24 @@ class Nearest(NamedTuple):
     rows: Tensor
 
 
-def nearest(queries: Rows, bank: Rows, k: int, device: torch.device | str = "cpu") -> Nearest:
+def nearest(queries: Rows, bank: Rows, k: int, device: torch.device | str = "cpu") -> Iterator[Nearest]:
     """The k rows of the bank whose cosine with each query is highest, by comparing each query with every row.
 
-    queries: (q, d), bank: (n, d), k ≤ n. The bank is read a part at a time, and the best k so far are kept, so that
-    beside the bank no more is held than a part of it, that part's cosines with a chunk of queries, and the best.
+    queries: (q, d), bank: (n, d), k ≤ n; some thousand queries at a time. The bank is read a part at a time, and the
+    best k so far are kept, so that beside the bank no more is held than a part of it, that part's cosines with a chunk
+    of queries, and the best.
     """
     if k > len(bank):
         raise UserError(f"k is {k}, but the bank holds {len(bank)} images. Use a smaller k, or a larger bank.")
-    passes = [_one_pass(asked, bank, k, torch.device(device)) for asked in _parts(queries, ASKED_PER_PASS, "queries")]
-    return Nearest(torch.cat([p.cosines for p in passes]), torch.cat([p.rows for p in passes]))
+    for asked in _parts(queries, ASKED_PER_PASS, "queries"):
+        yield _one_pass(asked, bank, k, torch.device(device))
 
 
 def _one_pass(queries: Tensor, bank: Rows, k: int, device: torch.device) -> Nearest:
     chunks = [F.normalize(chunk.to(device), dim=1) for chunk in queries.split(ASKED_AT_ONCE)]
     best: list[Nearest | None] = [None] * len(chunks)
     first = 0
-    for part in _parts(bank, max(1, KNOWN_AT_ONCE // bank.shape[1]), "bank"):
+    for part in _parts(bank, max(1, min(KNOWN_AT_ONCE, NUMBERS_AT_ONCE // bank.shape[1])), "bank"):
         known = F.normalize(part.to(device), dim=1)
         for i, chunk in enumerate(chunks):
             best[i] = _better(best[i], chunk @ known.T, first, k)
@@ -69,8 +71,7 @@ def _parts(rows: Rows, size: int, called: str) -> Iterator[Tensor]:
     """The rows in order, `size` at a time, as float tensors; refused where they are not numbers."""
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
-        part = part if isinstance(part, Tensor) else torch.from_numpy(np.array(part))
-        part = part if part.dtype == torch.float64 else part.float()
+        part = part.float() if isinstance(part, Tensor) else torch.from_numpy(np.array(part, np.float32))
         require_numbers(part, called, first)
         yield part
 
@@ -83,10 +84,14 @@ def knn_votes(
     queries: (q, d), bank: (n, d), labels: (n,) → (q, labels.max() + 1). With T → ∞ it is the plain majority vote, with
     k = 1 the nearest neighbour.
     """
-    cosines, rows = nearest(queries, bank, k, device)
+    classes = int(labels.max()) + 1
+    return torch.cat([_votes(found, labels, classes, temperature) for found in nearest(queries, bank, k, device)])
+
+
+def _votes(found: Nearest, labels: Tensor, classes: int, temperature: float) -> Tensor:
+    cosines, rows = found
     weights = ((cosines - cosines[:, :1]) / temperature).exp()  # a common factor per query changes no ranking
-    votes = torch.zeros(len(cosines), int(labels.max()) + 1, dtype=weights.dtype)
-    return votes.scatter_add_(1, labels[rows], weights)
+    return weights.new_zeros(len(cosines), classes).scatter_add_(1, labels[rows], weights)
 
 
 def knn_accuracy(

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from phinets.config.errors import UserError
+from phinets.evaluation.features import require_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Heads:
         """Percent that each head gets right, by its learning rate."""
         if not bool(torch.isfinite(self.weight).all()):
             raise UserError(f"the probe has diverged at a learning rate of {max(self.rates):g}. Use a lower one.")
+        require_numbers(features, "test images")
         guessed = self(features.to(self.weight)).argmax(2).cpu()
         right = 100.0 * (guessed == truth).double().mean(1)
         return dict(zip(self.rates, right.tolist(), strict=True))
@@ -52,8 +55,7 @@ def sgd_heads(
     speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)
     for t, (x, y) in enumerate(batches):
         error = torch.softmax(x @ weight + bias, dim=2)
-        error[:, torch.arange(len(y)), y] -= 1
-        error /= len(y)
+        error.sub_(F.one_hot(y, error.shape[2])).div_(len(y))
         speed_w.mul_(momentum).add_(x.T @ error)
         speed_b.mul_(momentum).add_(error.sum(1, keepdim=True))
         weight -= rates * decline(t) * speed_w

@@ -58,10 +58,14 @@ class Bench:
 
 def settled(config: RunConfig) -> RunConfig:
     """The same run with nothing left open that a later day or another folder would answer otherwise."""
-    kind, colon, place = config.data.partition(":")
-    data = f"{kind}:{Path(place).expanduser().absolute()}" if colon else config.data
     root = config.source.root and str(Path(config.source.root).expanduser().absolute())
-    return replace(config.resolved, data=data, source=replace(config.source, root=root))
+    return replace(config.resolved, data=settled_place(config.data), source=replace(config.source, root=root))
+
+
+def settled_place(data: str) -> str:
+    """The name of data, and where they lie in full where they have a place."""
+    kind, colon, place = data.partition(":")
+    return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data
 
 
 def set_up(config: RunConfig) -> Bench:

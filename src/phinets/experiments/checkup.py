@@ -1,6 +1,6 @@
 """What can be read off a learner beside its losses: how its codes lie, and how its layers stand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +8,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from phinets.backbones.frozen import frozen
+from phinets.config.exam import Looked
+from phinets.config.methods import Clock
 from phinets.config.record import Verdict
 from phinets.config.run import Measure
 from phinets.data import load
 from phinets.engine.feed import Feed, Part
 from phinets.evaluation.collapse import health
-from phinets.evaluation.features import frozen
 from phinets.evaluation.geometry import alignment, spectrum, stable_rank, uniformity, weight_cosine, weight_distance
+from phinets.experiments.bench import settled_place
+from phinets.experiments.judging import AT_ONCE
 from phinets.experiments.subject import learner_of
 from phinets.methods import Learner
 from phinets.views import Views
@@ -33,16 +37,27 @@ class Sample(NamedTuple):
     """The codes of both, (n, d)."""
 
 
-def checkup(learner: Learner, views: Views, measures: tuple[Measure, ...]) -> Readings:
-    """The measures that are asked for, of a learner that is left as it was."""
+def checkup(learner: Learner, views: Views, measures: tuple[Measure, ...], clock: Clock = "fast") -> Readings:
+    """The measures that are asked for, of a learner that is left as it was; codes are those of its fast or slow f."""
+    return _read(learner, _seen_by(learner, clock, views), measures)
+
+
+def _read(learner: Learner, sample: Sample, measures: Iterable[Measure]) -> Readings:
     readings: Readings = {}
-    with frozen(learner):
-        features = learner.f.backbone(views.first)
-        z1, z2 = learner.f.projector(features), learner.f(views.second)
-        sample = Sample(*(x.float().cpu() for x in (features, z1, z2)))
-        for name in measures:
-            readings |= MEASURES[name](learner, sample)
+    for name in measures:
+        readings |= MEASURES[name](learner, sample)
     return readings
+
+
+def _seen_by(learner: Learner, clock: Clock, views: Views) -> Sample:
+    """What the frozen encoder makes of two views, some images at a time."""
+    f = learner.f if clock == "fast" else learner.slow_encoder()
+    parts = []
+    with frozen(learner):
+        for x1, x2 in zip(views.first.split(AT_ONCE), views.second.split(AT_ONCE), strict=True):
+            features = f.backbone(x1)
+            parts.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])
+    return Sample(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
 def first_seen(feed: Feed, images: int) -> Part:
@@ -60,28 +75,29 @@ class Report:
     protocol: str
 
 
-def report(place: Path, images: int, root: str | None, device: torch.device) -> Report:
-    """Every measure of the learner in a run folder or a checkpoint, on two views of the run's first training images."""
+def report(place: Path, looked: Looked, device: torch.device) -> Report:
+    """Every measure of the learner in a run folder or a checkpoint, on two views of training images."""
     learner, config, step = learner_of(place)
-    source = config.source if root is None else replace(config.source, root=root)
-    part = load(config.data, source).train
+    learner = learner.to(device)
+    name = config.data if looked.data is None else settled_place(looked.data)
+    options = config.source if looked.root is None else replace(config.source, root=looked.root)
     feed = Feed(
-        images=part.images,
+        images=load(name, options).train.images,
         plan=config.plan,
         anchor=None,
         batch=1,
         seed=config.seed,
-        size=source.image_size,
+        size=options.image_size,
         device=device,
+        dtype=next(learner.parameters()).dtype,
     )
-    views = first_seen(feed, images).views
-    learner = learner.to(device)
-    with frozen(learner):
-        collapse = health(learner.f(views.first))
-    readings: Readings = {**asdict(collapse), **checkup(learner, views, tuple(MEASURES))}
+    views = first_seen(feed, looked.images).views
+    sample = _seen_by(learner, looked.encoder, views)
+    collapse = health(sample.z1)
+    readings: Readings = {**asdict(collapse), **_read(learner, sample, MEASURES)}
     protocol = (
-        f"{config.method}, {config.backbone}, after step {step}; codes z and features of {len(views.first)} training "
-        f"images of {config.data} in two views, in eval mode"
+        f"{config.method}, {config.backbone}, after step {step}; codes z and features by the {looked.encoder} encoder, "
+        f"of {len(views.first)} training images of {name} in two views, in eval mode"
     )
     return Report(readings=readings, verdict=collapse.verdict, protocol=protocol)
 
@@ -98,7 +114,7 @@ def _stable_rank(learner: Learner, sample: Sample) -> Readings:
     ranks: Readings = {}
     for name, network in learner.predictors().items():
         layers = [layer.weight for layer in network.modules() if isinstance(layer, nn.Linear)]
-        ranks |= {f"stable_rank_{name}{i + 1}": stable_rank(weight.float()) for i, weight in enumerate(layers)}
+        ranks |= {f"stable_rank_{name}{i + 1}": stable_rank(weight.float().cpu()) for i, weight in enumerate(layers)}
     return ranks
 
 

@@ -12,7 +12,7 @@ from phinets.config.errors import UserError
 from phinets.config.exam import Exam
 from phinets.config.run import Judging
 from phinets.experiments.examining import examined
-from phinets.experiments.feature_files import Side, is_features, read_features
+from phinets.experiments.feature_files import Side, about, is_features, read_features
 from phinets.experiments.judging import sides_protocol
 
 
@@ -58,6 +58,15 @@ def _kept(place: Path, exam: Exam) -> Embedding:
             "temperature and device are all that has a meaning."
         )
     known, asked = read_features(place)
+    said = about(place)
+    if said is not None:
+        return Embedding(
+            known=known,
+            asked=asked,
+            described=f"kept features of the {said.described}",
+            document=said.document | {"target": str(place)},
+            judging=said.judging,
+        )
     counts = len(known.labels), len(asked.labels)
     return Embedding(
         known=known,

@@ -1,11 +1,12 @@
 """Features in files: written a batch at a time, read without bringing them into memory."""
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -13,12 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.errors import UserError
+from phinets.config.plain import from_plain, to_plain
+from phinets.config.run import Judging
 from phinets.data import ImageSet
 from phinets.evaluation.knn import Rows
 from phinets.experiments.examining import Examined
 from phinets.experiments.judging import require_classes
 
+MOST = 1_000_000
+"""Classes that a label may name: what is more is an identity, not a class."""
 SIDES = ("train", "test")
+ABOUT = "about.json"
 """What is known, and what is asked about: train_features, train_labels, test_features, test_labels."""
 
 
@@ -54,14 +60,15 @@ def read_features(place: Path) -> tuple[Side, Side]:
 
 def _side(place: Path, side: str) -> Side:
     features, labels = (_array(place, f"{side}_{what}") for what in ("features", "labels"))
-    if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating):
+    if features.ndim != 2 or 0 in features.shape or not np.issubdtype(features.dtype, np.floating):
         raise UserError(
             f"{side}_features in '{place}' is {features.dtype} {features.shape}, but must be floats (n, d)."
         )
-    if labels.shape != (len(features),) or not np.issubdtype(labels.dtype, np.integer) or labels.min(initial=0) < 0:
+    fit = labels.shape == (len(features),) and np.issubdtype(labels.dtype, np.integer)
+    if not fit or not 0 <= labels.min() <= labels.max() < MOST:
         raise UserError(
-            f"{side}_labels in '{place}' are {labels.dtype} {labels.shape}, but must be a class number from 0 for each "
-            f"of the {len(features)} features."
+            f"{side}_labels in '{place}' are {labels.dtype} {labels.shape}, but must be a class number, from 0 to "
+            f"{MOST}, for each of the {len(features)} features."
         )
     return Side(features, torch.from_numpy(labels.astype(np.int64)))
 
@@ -77,8 +84,28 @@ def _array(place: Path, name: str) -> NDArray[Any]:
     except (FileNotFoundError, KeyError):
         wanted = ", ".join(f"{side}_{what}" for side in SIDES for what in ("features", "labels"))
         raise UserError(f"there is no {name} in '{place}'. It must hold {wanted}.") from None
-    except (OSError, ValueError, BadZipFile) as error:
-        raise UserError(f"{name} in '{place}' can't be read: {error}.") from error
+    except Exception as error:  # a torn archive may raise anything
+        raise UserError(f"{name} in '{place}' can't be read: {error or type(error).__name__}.") from error
+
+
+class About(NamedTuple):
+    """Whose features of which images, and how their run would judge them."""
+
+    described: str
+    document: dict[str, Any]
+    judging: Judging
+
+
+def about(place: Path) -> About | None:
+    """What a folder of kept features says of itself; nothing where somebody else made it."""
+    file = place / ABOUT
+    if not file.is_file():
+        return None
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        return About(said["described"], said["document"], from_plain(Judging, said["judging"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"'{file}' can't be read: {error}. Make the features anew, or take that file away.") from error
 
 
 def keep_features(who: Examined, folder: Path) -> None:
@@ -86,7 +113,10 @@ def keep_features(who: Examined, folder: Path) -> None:
     with _appearing(folder) as aside:
         for side, part in zip(SIDES, (who.known, who.asked), strict=True):
             _write(who, part, aside / side)
-        who.eye.rejects.require_few()
+        who.tell_bad_images()
+        judging = Judging() if who.subject.config is None else who.subject.config.judging
+        said = {"described": who.describe(), "document": who.document, "judging": to_plain(judging)}
+        (aside / ABOUT).write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
 
 
 @contextmanager
@@ -112,8 +142,17 @@ def _write(who: Examined, part: ImageSet, stem: Path) -> None:
     for found in who.eye.stream(part, who.subject.encoder):
         if array is None:
             shape = (len(part), found.images.shape[1])
-            array = np.lib.format.open_memmap(f"{stem}_features.npy", "w+", dtype=np.float32, shape=shape)
+            array = _room(Path(f"{stem}_features.npy"), shape)
         array[done : done + len(found.images)] = found.images.numpy()
         done += len(found.images)
         rows.append(found.rows)
     np.save(f"{stem}_labels.npy", part.labels[torch.cat(rows)].numpy(), allow_pickle=False)
+
+
+def _room(path: Path, shape: tuple[int, int]) -> NDArray[Any]:
+    """An array on the disk whose room is there: writing into a mapped file that has none would kill the process."""
+    array: NDArray[Any] = np.lib.format.open_memmap(path, "w+", dtype=np.float32, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array

@@ -13,7 +13,7 @@ from phinets.config.record import Score
 from phinets.config.run import Judging
 from phinets.config.views import ViewPlan
 from phinets.data import ImageSet, Rejects, Split, Taken, batches
-from phinets.evaluation.features import feature_chunks, pixels
+from phinets.evaluation.features import feature_chunks, features, pixels
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
 from phinets.views import prepare
@@ -46,7 +46,7 @@ class Eye:
         chunks = self._chunks(part, rows)
         if encoder is None:
             return Embedded(pixels(chunks, self._prepared), part.labels[torch.cat(rows)])
-        found = torch.cat(list(feature_chunks(encoder, chunks, self._prepared, device=self.device)))
+        found = features(encoder, chunks, self._prepared, device=self.device)
         return Embedded(found, part.labels[torch.cat(rows)])
 
     def stream(self, part: ImageSet, encoder: nn.Module) -> Iterator[Taken]:
@@ -89,21 +89,24 @@ class Judge:
 
     def describe(self) -> str:
         """The protocol in words, to stand beside every number."""
-        bank, asked = self.split.known.labelled.head(self.protocol.final_bank), self.split.test.labelled
-        if bank.labels is None or asked.labels is None:
-            return "the data have no labels, so there is neither kNN nor a linear probe"
+        bank, asked = self._parts(self.protocol.final_bank, None)
+        why = no_judgement(bank.labels, asked.labels)
+        if why is not None:
+            return f"{why}, so there is neither kNN nor a linear probe"
         vote = knn_protocol(min(self.protocol.knn_k, len(bank)), self.protocol.knn_temperature)
         whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.judged_encoder]
         return f"{whose}backbone features; {sides_protocol(len(bank), len(asked))}; kNN: {vote}; linear: {CACHED}"
 
-    def _sides(
-        self, bank: int | None, asked: int | None, encoder: nn.Module | None
-    ) -> tuple[Embedded, Embedded] | None:
-        """The first labelled images that are known and that are asked about; None where there are no labels."""
-        sides = self.split.known.labelled.head(bank), self.split.test.labelled.head(asked)
-        if any(side.labels is None or not len(side) for side in sides):
+    def _parts(self, bank: int | None, asked: int | None) -> tuple[ImageSet, ImageSet]:
+        """The first labelled images that are known, and that are asked about."""
+        return self.split.known.labelled.head(bank), self.split.test.labelled.head(asked)
+
+    def _sides(self, bank: int | None, asked: int | None, encoder: nn.Module | None) -> "Sides | None":
+        """Their features; None where no judgement can be made of their labels."""
+        parts = self._parts(bank, asked)
+        if no_judgement(*(part.labels for part in parts)) is not None:
             return None
-        return self.eye.embedded(sides[0], encoder), self.eye.embedded(sides[1], encoder)
+        return self.eye.embedded(parts[0], encoder), self.eye.embedded(parts[1], encoder)
 
     def _knn(self, known: Embedded, asked: Embedded) -> float:
         """Percent right by the vote of k neighbours, or of the whole bank where it is smaller than k."""
@@ -115,9 +118,9 @@ Sides = tuple[Embedded, Embedded]
 """What is known, and what is asked about."""
 
 
-def sides_protocol(bank: int, asked: int) -> str:
+def sides_protocol(bank: int, asked: int, every: bool = True) -> str:
     """How many images are known and asked about, in words."""
-    return f"bank of {bank} training images, all {asked} test images"
+    return f"bank of {bank} training images, {'all' if every else 'the first'} {asked} test images"
 
 
 def knn_protocol(k: int, temperature: float) -> str:
@@ -125,17 +128,20 @@ def knn_protocol(k: int, temperature: float) -> str:
     return f"cosine, k={k}, T={temperature:g}"
 
 
-def require_classes(known: Tensor | None, asked: Tensor | None, of: str) -> None:
-    """Refuse what no judgement with labels can be made of: none, or one class only."""
-    for labels, called in ((known, "training images"), (asked, "test images")):
+def no_judgement(known: Tensor | None, asked: Tensor | None) -> str | None:
+    """Why no judgement with labels can be made of these, in words; None where one can."""
+    for labels, called in ((known, "training"), (asked, "test")):
         if labels is None or not len(labels):
-            raise UserError(
-                f"the {called} of '{of}' have no labels, and this judgement needs them. Put pictures into one folder "
-                "per class, or judge on labelled data: --data NAME."
-            )
+            return f"the {called} images have no labels"
     assert known is not None
-    if len(known.unique()) < 2:
+    return "the training images are all of one class" if len(known.unique()) < 2 else None
+
+
+def require_classes(known: Tensor | None, asked: Tensor | None, of: str) -> None:
+    """Refuse what no judgement with labels can be made of."""
+    why = no_judgement(known, asked)
+    if why is not None:
         raise UserError(
-            f"the training images of '{of}' are all of one class, so every guess would be right. Judge on data with "
-            "two classes or more."
+            f"{why} in '{of}', and this judgement needs two classes at least. Put pictures into one folder per class, "
+            "or judge on labelled data: --data NAME."
         )

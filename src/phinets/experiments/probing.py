@@ -9,14 +9,16 @@ from torch import Tensor, nn
 
 from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width, require_features
+from phinets.backbones.frozen import frozen
 from phinets.config.errors import UserError
 from phinets.config.probes import FineTuning, PaperProbe
 from phinets.config.views import PLANS
 from phinets.data import ImageSet
+from phinets.data.split import every_tenth
 from phinets.engine.feed import Feed
 from phinets.engine.finetune import fine_tune
 from phinets.engine.schedules import half_cosine
-from phinets.evaluation.features import frozen, require_numbers
+from phinets.evaluation.features import require_numbers
 from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads
 from phinets.experiments.examining import Examined
 from phinets.experiments.judging import Eye
@@ -24,8 +26,34 @@ from phinets.views import random_stream
 
 Watch = Callable[[int, int], None]
 """Is told the step, and how many there are."""
-HELD_OUT = 10
-"""Every so many labelled images one is held out where there is something to choose."""
+
+
+class Lessons:
+    """Batches of augmented views (crop and flip, normalised as the encoder is used to) and labels, for some epochs."""
+
+    def __init__(self, eye: Eye, part: ImageSet, batch: int, epochs: int, seed: int) -> None:
+        assert part.labels is not None
+        self.eye, self.labels = eye, part.labels
+        self.feed = Feed(
+            images=part.images,
+            plan=replace(eye.plan, first=PLANS["probe"].first, second="first"),
+            anchor=None,
+            batch=min(batch, len(part)),
+            seed=seed,
+            size=eye.size,
+            device=eye.device,
+            dtype=eye.dtype,
+        )
+        self.steps = epochs * self.feed.steps_per_epoch
+        self.classes = int(part.labels.max()) + 1
+
+    def stream(self, watch: Watch | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each batch in turn; the eye takes note of bad images."""
+        for step, part in enumerate(self.feed.stream(0, self.steps)):
+            self.eye.rejects.add(part.bad)
+            yield part.views.first, self.labels[part.rows].to(self.eye.device)
+            if watch is not None:
+                watch(step + 1, self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,49 +75,29 @@ def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = Non
     """
     known, held_out = examined.known, None
     if len(probe.rates) > 1:
-        asked = torch.arange(len(known)) % HELD_OUT == 0
-        known, held_out = known.pick((~asked).nonzero().flatten()), known.pick(asked.nonzero().flatten())
-    assert known.labels is not None
-    feed = labelled_feed(examined.eye, known, probe.batch, examined.exam.seed)
-    steps = probe.epochs * feed.steps_per_epoch
-    encoder = examined.subject.encoder
-    generator = random_stream(examined.exam.seed, "probe")
-    rates = [rate * feed.batch / 256 for rate in probe.rates]
-    width, classes = feature_width(encoder, feed.size), int(known.labels.max()) + 1
-    first = fresh_heads(rates, width, classes, generator).to(feed.device)
+        known, held_out = (known.pick(rows) for rows in every_tenth(len(known)))
+    eye, encoder, seed = examined.eye, examined.subject.encoder, examined.exam.seed
+    lessons = Lessons(eye, known, probe.batch, probe.epochs, seed)
+    rates = [rate * lessons.feed.batch / 256 for rate in probe.rates]
+    width = feature_width(encoder, eye.size)
+    first = fresh_heads(rates, width, lessons.classes, random_stream(seed, "probe")).to(eye.device)
     with frozen(encoder):
-        stream = _features(encoder, feed, known.labels, steps, watch)
-        heads = sgd_heads(stream, first, lambda step: half_cosine(step / steps), probe.momentum)
-    tried = {} if held_out is None else heads.accuracies(*examined.eye.embedded(held_out, encoder))
+        stream = _features(encoder, lessons.stream(watch))
+        heads = sgd_heads(stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum)
+    tried = {} if held_out is None else heads.accuracies(*eye.embedded(held_out, encoder))
     chosen = max(tried, key=lambda rate: tried[rate]) if tried else rates[0]
-    accuracy = heads.accuracies(*examined.eye.embedded(examined.asked, encoder))[chosen]
+    accuracy = heads.accuracies(*eye.embedded(examined.asked, encoder))[chosen]
+    examined.tell_bad_images()
     said = dict(zip(rates, probe.rates, strict=True))
     held = {said[rate]: right for rate, right in tried.items()}
-    return Probed(accuracy=accuracy, rate=said[chosen], held_out=held, batch=feed.batch)
+    return Probed(accuracy=accuracy, rate=said[chosen], held_out=held, batch=lessons.feed.batch)
 
 
-def labelled_feed(eye: Eye, part: ImageSet, batch: int, seed: int) -> Feed:
-    """Batches of augmented views (crop and flip, normalised as the encoder is used to) of labelled images."""
-    return Feed(
-        images=part.images,
-        plan=replace(eye.plan, first=PLANS["probe"].first, second=None),
-        anchor=None,
-        batch=min(batch, len(part)),
-        seed=seed,
-        size=eye.size,
-        device=eye.device,
-    )
-
-
-def _features(
-    encoder: nn.Module, feed: Feed, labels: Tensor, steps: int, watch: Watch | None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    for step, part in enumerate(feed.stream(0, steps)):
-        found = require_features(encoder(part.views.first)).float()
+def _features(encoder: nn.Module, batches: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
+    for views, labels in batches:
+        found = require_features(encoder(views), len(views)).float()
         require_numbers(found, "training images")
-        yield found, labels[part.rows].to(feed.device)
-        if watch is not None:
-            watch(step + 1, steps)
+        yield found, labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,26 +114,29 @@ def fine_tuned(examined: Examined, how: FineTuning, *, scratch: bool = False, wa
     """Percent right after fine-tuning a copy of the encoder and, beside it, an encoder that has learned nothing."""
     if len(examined.known) < 2:
         raise UserError(f"fine-tuning needs two labelled images at least, but there is {len(examined.known)}.")
-    accuracy, batch = _tuned(examined, deepcopy(examined.subject.encoder), how, watch)
-    if not scratch:
-        return FineTuned(accuracy=accuracy, scratch=None, batch=batch)
+    lessons = Lessons(examined.eye, examined.known, how.batch, how.epochs, examined.exam.seed)
+    accuracy = _tuned(examined, deepcopy(examined.subject.encoder), lessons, how, watch)
+    fresh = _tuned(examined, fresh_encoder(examined), lessons, how, watch) if scratch else None
+    examined.tell_bad_images()
+    return FineTuned(accuracy=accuracy, scratch=fresh, batch=lessons.feed.batch)
+
+
+def fresh_encoder(examined: Examined) -> nn.Module:
+    """An encoder of the same kind that has learned nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(examined.exam.seed, "init").initial_seed())
-        fresh = backbone_called(examined.subject.backbone).to(examined.eye.device)
-    return FineTuned(accuracy=accuracy, scratch=_tuned(examined, fresh, how, watch)[0], batch=batch)
+        return backbone_called(examined.subject.backbone).to(examined.eye.device, examined.eye.dtype)
 
 
-def _tuned(examined: Examined, encoder: nn.Module, how: FineTuning, watch: Watch | None) -> tuple[float, int]:
-    labels = examined.known.labels
-    assert labels is not None
-    feed = labelled_feed(examined.eye, examined.known, how.batch, examined.exam.seed)
-    width = feature_width(encoder, feed.size)
+def _tuned(examined: Examined, encoder: nn.Module, lessons: Lessons, how: FineTuning, watch: Watch | None) -> float:
+    """Percent of the test images that are right after the lessons."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(examined.exam.seed, "head").initial_seed())
-        head = nn.Linear(width, int(labels.max()) + 1).to(feed.device)
-    encoder = encoder.to(memory_format=torch.channels_last)
-    fine_tune(encoder, head, feed, labels, how, watch)
+        head = nn.Linear(feature_width(encoder, examined.eye.size), lessons.classes)
+    head = head.to(examined.eye.device, examined.eye.dtype)
+    fine_tune(encoder.to(memory_format=torch.channels_last), head, lessons.stream(watch), lessons.steps, how)
     features, truth = examined.eye.embedded(examined.asked, encoder)
+    require_numbers(features, "test images")
     with torch.no_grad():
-        guessed = head(features.to(feed.device)).argmax(1).cpu()
-    return 100.0 * float((guessed == truth).double().mean()), feed.batch
+        guessed = head(features.to(head.weight)).argmax(1).cpu()
+    return 100.0 * float((guessed == truth).double().mean())

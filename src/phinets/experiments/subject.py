@@ -27,6 +27,8 @@ class Subject:
     """Whose weights they are, in words."""
     config: RunConfig | None = None
     """The run that they come from."""
+    clock: Clock = "fast"
+    """Whether it is the encoder that learns by gradients, or the slow one that follows it."""
     said: Mapping[str, str]
     """What the file says of itself."""
 
@@ -44,13 +46,16 @@ def subject(place: Path, clock: Clock = "fast", backbone: str | None = None) -> 
     config = read_config(folder / CONFIG)
     if clock == "slow" and not has_slow(method(config.method)):
         raise UserError(
-            f"'{config.method}' has no slow encoder: ask for --encoder fast, or train x-phinet, byol or moco-v2."
+            f"'{config.method}' has no slow encoder: ask for --encoder fast, or train x-phinet, byol, moco-v2 or "
+            "rm-simsiam."
         )
     tensors, when = _weights(place, folder, clock)
     encoder = backbone_called(config.backbone)
+    if config.compute.precision == "fp64":
+        encoder = encoder.double()
     load_weights(encoder, tensors, str(place))
     called = f"{clock} encoder of {config.method}, {config.backbone}, {when}"
-    return Subject(encoder=encoder, backbone=config.backbone, called=called, config=config, said={})
+    return Subject(encoder=encoder, backbone=config.backbone, called=called, config=config, clock=clock, said={})
 
 
 def run_of(place: Path) -> Path | None:
@@ -80,7 +85,7 @@ def _state(place: Path, folder: Path) -> dict[str, Any]:
         return load_checkpoint(place)
     state, _ = newest_checkpoint(folder / CHECKPOINTS)
     if state is None:
-        raise UserError(f"the run in '{folder}' has no checkpoint yet. Wait for its first one.")
+        raise UserError(f"the run in '{folder}' has no checkpoint: it is not made yet, or was taken away.")
     return state
 
 
@@ -96,7 +101,8 @@ def _of_file(place: Path, clock: Clock, backbone: str | None) -> Subject:
         )
     encoder = backbone_called(name)
     load_weights(encoder, weights.tensors, str(place))
-    return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", said=weights.said)
+    of: Clock = "slow" if weights.said.get("encoder") == "slow" else "fast"
+    return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", clock=of, said=weights.said)
 
 
 def learner_of(place: Path) -> tuple[Learner, RunConfig, int]:
@@ -108,5 +114,10 @@ def learner_of(place: Path) -> tuple[Learner, RunConfig, int]:
     state = _state(place, folder)
     size = config.source.image_size
     model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
-    model.load_state_dict(state["learner"])
+    if config.compute.precision == "fp64":
+        model = model.double()
+    try:
+        model.load_state_dict(state["learner"])
+    except RuntimeError as error:
+        raise UserError(f"the checkpoint does not fit the learner of '{folder}': {error}.") from error
     return model, config, int(state["step"])

@@ -58,13 +58,16 @@ class Learner(nn.Module, ABC):
 
     def encoder(self, clock: Clock = "fast") -> nn.Module:
         """The backbone to judge or keep: the fast one, or the slow one of learners that have it."""
-        if clock == "fast":
-            return self.f.backbone
+        return self.f.backbone if clock == "fast" else self.slow_encoder().backbone
+
+    def slow_encoder(self) -> Slow:
+        """The slow copy of f, or an error where there is none."""
         if self.slow is None:
             raise UserError(
-                "this learner has no slow encoder: ask for the fast one, or train x-phinet, byol or moco-v2."
+                "this learner has no slow encoder: ask for the fast one, or train x-phinet, byol, moco-v2 or "
+                "rm-simsiam."
             )
-        return self.slow.backbone
+        return self.slow
 
     def predictors(self) -> dict[str, nn.Module]:
         """The networks that predict codes from codes, by the paper's letters; none where a learner has no such."""

@@ -30,7 +30,9 @@ class Frames:
 
     def __init__(self, plan: ViewPlan, generator: torch.Generator, *, anchor: Anchor | None, size: int, share: Share):
         self.plan, self.size, self.share = plan, size, share
-        self.frames = [self._frame(plan.first, generator), self._frame(plan.second, generator)]
+        self.frames = [self._frame(plan.first, generator)]
+        if plan.second != "first":
+            self.frames.append(self._frame(plan.second, generator))
         if anchor == "original":
             zoom = size / (size * 8 // 7) if plan.anchor == "resize-crop" else 1.0
             self.frames.append(Frame(None, None, None, zoom))
@@ -58,7 +60,7 @@ class Frames:
             else:
                 drawn = frame.drawn.take(rows)
                 made.append(apply(images.contiguous(), frame.augmentation, drawn, self.size, statistics))
-        return Views(*made)
+        return Views(made[0], *made) if self.plan.second == "first" else Views(*made)
 
 
 def _window(frame: Frame, row: int, width: int, height: int) -> Window:

@@ -66,7 +66,8 @@ def make_views(
         drawn = draw(augmentation, of, images.shape[2], images.shape[3], generator)
         return apply(images, augmentation, drawn.take(slice(start, start + len(images))), side, statistics)
 
-    first, second = view(plan.first), view(plan.second)
+    first = view(plan.first)
+    second = first if plan.second == "first" else view(plan.second)
     if anchor is None:
         return Views(first, second)
     if anchor == "original":

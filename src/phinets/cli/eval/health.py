@@ -1,6 +1,6 @@
 """`phinets eval health`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
-from phinets.config.errors import UserError
+from phinets.config.exam import Looked
 from phinets.config.interrupts import leaving_at_once
 
 if TYPE_CHECKING:
@@ -29,18 +29,11 @@ class HealthOf:
 
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, or one of its checkpoints."""
-    images: int = 512
-    """The first so many training images are looked at, in two views each."""
-    root: str | None = None
-    """The folder of all data sets; unset: as in the run."""
+    looked: Looked = field(default_factory=Looked)
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
     json: bool = False
     """Print one JSON document: every reading, spectra in full, verdict, protocol."""
-
-    def __post_init__(self) -> None:
-        if self.images < 2:
-            raise UserError(f"images is {self.images}, but pairs are compared: give 2 or more, e.g. 512.")
 
 
 def command(words: list[str]) -> Outcome:
@@ -50,7 +43,7 @@ def command(words: list[str]) -> Outcome:
         from phinets.engine.device import pick_device
         from phinets.experiments.checkup import report
 
-    found = report(options.target, options.images, options.root, pick_device(options.device))
+    found = report(options.target, options.looked, pick_device(options.device))
     document = {"target": str(options.target), "verdict": found.verdict, "protocol": found.protocol, **found.readings}
     return Outcome(document, lambda console: _show(console, found))
 

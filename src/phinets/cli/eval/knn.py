@@ -24,7 +24,7 @@ class Knn:
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, one of its checkpoints, a file of weights (.safetensors, or a state dict), or kept features."""
     k: int | None = None
-    """Neighbours that vote; unset: as in the run, else 200."""
+    """Neighbours that vote; unset: as in the run, else 200, or all where they are fewer."""
     temperature: float | None = None
     """Votes weigh exp(cosine / temperature); unset: as in the run, else 0.1."""
     exam: Exam = field(default_factory=Exam)
@@ -48,7 +48,7 @@ def command(words: list[str]) -> Outcome:
         from phinets.experiments.judging import knn_protocol
 
     found = embedding(options.target, options.exam)
-    k = options.k or found.judging.knn_k
+    k = options.k or min(found.judging.knn_k, len(found.known.labels))
     temperature = options.temperature or found.judging.knn_temperature
     device = pick_device(options.exam.device)
     accuracy = knn_accuracy(*found.asked, *found.known, k=k, temperature=temperature, device=device)
