@@ -11,16 +11,19 @@ from safetensors.torch import load_file
 
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
-from phinets.config.record import RunRecord
-from phinets.config.run import DataOptions
+from phinets.config.record import RunRecord, Score
+from phinets.config.run import DataOptions, Judging
+from phinets.config.views import PLANS
+from phinets.data import ImageSet, InMemory, Rejects, Split
 from phinets.engine.checkpoint import checkpoints
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
 from phinets.experiments.embedding import embedding, in_memory
 from phinets.experiments.examining import examined
-from phinets.experiments.judging import require_classes
+from phinets.experiments.judging import Eye, Judge, require_classes
 from phinets.experiments.subject import subject
-from tests.conftest import MINIATURE
+from tests.conftest import MINIATURE, TinyEncoder
+from tests.data import making
 
 ON_CPU = Exam(device="cpu")
 
@@ -129,3 +132,42 @@ def test_data_options_default_to_the_run_s(run_folder: Path) -> None:
     assert len(other.asked) == 20
     assert 10 <= len(other.known) <= 20
     assert DataOptions().image_size == 32
+
+
+def test_the_run_s_bank_is_the_command_s(run_folder: Path, tmp_path: Path) -> None:
+    smaller = tmp_path / "smaller"
+    shutil.copytree(run_folder, smaller)
+    config = smaller / "config.yaml"
+    config.write_text(config.read_text().replace("final_bank: null", "final_bank: 40"))
+    assert len(examined(smaller, ON_CPU).known) == 40
+    assert len(examined(smaller, replace(ON_CPU, bank=30)).known) == 30
+    assert len(examined(smaller, replace(ON_CPU, bank=120)).known) == 120  # more than the run ever read
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"), [([3] * 6, "all of one class"), ([-1] * 6, "have no labels"), (None, "have no labels")]
+)
+def test_a_run_on_data_that_tell_nothing_apart_is_not_judged_and_says_why(labels: list[int] | None, says: str) -> None:
+    pixels = torch.zeros(6, 3, 8, 8, dtype=torch.uint8)
+    part = ImageSet(InMemory(pixels), None if labels is None else torch.tensor(labels))
+    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), rejects=Rejects(0))
+    judge = Judge(split=Split(part, part, ("a", "b", "c", "d")), eye=eye, protocol=Judging())
+    assert judge.score(None) == Score(knn=None, linear=None)
+    assert judge.live_knn(TinyEncoder()) is None
+    assert says in judge.describe()
+
+
+def test_data_are_the_run_s_own_however_their_place_is_written(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(run_folder, own)
+    for i in range(40):
+        making.save(tmp_path / "photos" / ("one" if i % 2 else "two") / f"{i}.png")
+    config = own / "config.yaml"
+    text = config.read_text().replace("data: shapes", f"data: folder:{tmp_path / 'photos'}")
+    config.write_text(text.replace("train_images: 96", "train_images: 11").replace("test_images: 50", "test_images: 3"))
+    monkeypatch.chdir(tmp_path)
+    for named in (None, "folder:photos", f"folder:{tmp_path / 'photos'}"):
+        who = examined(own, replace(ON_CPU, data=named))
+        assert (len(who.known), len(who.asked)) == (11, 3)
