@@ -99,5 +99,6 @@ class Below(PhiNetPhi):
         |ψ| falls for ever, and γ with it.
         """
         p, g = np.abs(self.psi(state)), np.maximum(np.abs(state[2]), 1.0)
-        small: NDArray[np.bool_] = p * ((1 + g) + self.s * (1 + g**2) * p) < self.rho
-        return small & (p**2 * p * (1 + self.s * g * p) <= self.rho * g)
+        falls = p * ((1 + g) + self.s * (1 + g**2) * p) < self.rho
+        sure: NDArray[np.bool_] = falls & (p**2 * p * (1 + self.s * g * p) <= self.rho * g)
+        return sure
