@@ -12,9 +12,8 @@ import numpy as np
 import tyro
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
-from scipy.ndimage import binary_dilation
 
-from phinets.dynamics.attraction import UNDECIDED
+from phinets.dynamics.attraction import UNDECIDED, destinations
 from phinets.dynamics.basins import Basins, Box, basins
 from phinets.dynamics.systems import Floats, PhiNet, Version
 
@@ -71,7 +70,7 @@ def row(options: Options, version: Version, rho: float) -> Row:
     began = process_time()
     ends = np.array([_end(system, found, point) for point in chosen])
     one = (process_time() - began) / options.sample
-    clear = ~_near_a_border(found).ravel()[chosen]
+    clear = _clear(system, found, chosen)
     same = ends == found.labels.ravel()[chosen]
     return Row(
         version=version,
@@ -102,14 +101,14 @@ def _end(system: PhiNet, found: Basins, point: int) -> int:
     return int(np.argmin(away)) if min(away) < 1e-2 * system.rho**0.5 else UNDECIDED
 
 
-def _near_a_border(found: Basins) -> NDArray[np.bool_]:
-    """Which points have a point of another basin within NEAR or, on a coarser grid, beside them."""
-    near = np.zeros(found.labels.shape, dtype=bool)
-    cells = [max(1, int(np.ceil(NEAR / (axis[1] - axis[0])))) for axis in (found.gamma, found.psi)]
-    around = np.ones([2 * n + 1 for n in cells], dtype=bool)
-    for label in np.unique(found.labels):
-        near |= binary_dilation(found.labels == label, around) & (found.labels != label)
-    return near
+def _clear(system: PhiNet, found: Basins, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which points of the map end where eight neighbours do that lie NEAR them, all around."""
+    gamma, psi = np.unravel_index(chosen, found.labels.shape)
+    turns = np.linspace(0, 2 * np.pi, 9)[:-1, None]
+    ring = np.stack([found.psi[psi] + NEAR * np.cos(turns), found.gamma[gamma] + NEAR * np.sin(turns)])
+    ends = destinations(system, ring.reshape(2, -1)).reshape(8, -1)
+    clear: NDArray[np.bool_] = np.all(ends == found.labels.ravel()[chosen], axis=0)
+    return clear
 
 
 def main() -> None:

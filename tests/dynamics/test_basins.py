@@ -1,5 +1,6 @@
 """Which sink a start ends in: beside scipy's integrators, beside each other, and where nobody can say."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +9,12 @@ from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
 from phinets.dynamics import basins as maps
-from phinets.dynamics.attraction import UNDECIDED, destinations, neighbourhood, sinks_of
+from phinets.dynamics.attraction import UNDECIDED, Labels, destinations, neighbourhood, sinks_of
 from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
 from phinets.dynamics.equilibria import AnySystem, equilibria
-from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
+from phinets.dynamics.integrate import flowed
+from phinets.dynamics.parabola import Above, Below
+from phinets.dynamics.systems import MOST, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 from tests.dynamics.searching import VERSIONS
 
 NEAR = 1e-3
@@ -41,17 +44,22 @@ def _end(system: AnySystem, start: Floats) -> int:
     return int(np.argmin(away))
 
 
+def _around(system: AnySystem, starts: Floats) -> Labels:
+    """Where eight neighbours of each start end, which lie NEAR it in ψ and γ: (k, n) → (n, 8)."""
+    turns = np.linspace(0, 2 * np.pi, 9)[:-1]
+    ring = np.repeat(starts[:, :, None], 8, axis=2)
+    for name, off in (("psi", np.cos(turns)), ("gamma", np.sin(turns))):
+        ring[system.variables.index(name)] += NEAR * off
+    return destinations(system, ring.reshape(len(starts), -1)).reshape(-1, 8)
+
+
 @pytest.mark.parametrize("system", MANY, ids=repr)
 def test_starts_end_where_scipy_takes_them_unless_a_border_is_within_a_thousandth(system: AnySystem) -> None:
     random = np.random.default_rng(40)
     starts = random.uniform([[-0.6], [-4.0]], [[0.6], [4.0]], size=(2, 16))
     starts = starts if len(system.variables) == 2 else starts[[0, 1, 0]]
     labels = destinations(system, starts, rtol=1e-4)
-    turns = np.linspace(0, 2 * np.pi, 9)[:-1]
-    ring = np.repeat(starts[:, :, None], 8, axis=2)
-    ring[:2] += NEAR * np.stack([np.cos(turns), np.sin(turns)])[:, None]
-    ends = destinations(system, ring.reshape(len(starts), -1)).reshape(16, 8)
-    clear = np.all(ends == labels[:, None], axis=1)
+    clear = np.all(_around(system, starts) == labels[:, None], axis=1)
     assert clear.sum() >= 12
     for k in np.flatnonzero(clear):
         assert labels[k] == _end(system, starts[:, k]), starts[:, k]
@@ -81,13 +89,87 @@ def test_from_the_parabola_phinet_with_phi_ends_where_phinet_does_however_stiff(
         np.testing.assert_array_equal(whole.labels, plain.labels)
 
 
-def test_off_the_parabola_starts_end_where_scipy_takes_them() -> None:
+def _end_by_logarithm(system: PhiNetPhi, start: Floats) -> int:
+    """The number of the sink that scipy's integrator ends beside, which follows ln φ, ψ and γ."""
+
+    def rate(_: float, state: Floats) -> list[float]:
+        log_phi, psi, gamma = state.tolist()
+        phi = math.exp(log_phi)
+        push = 1 + gamma - system.s * (1 + gamma**2) * psi
+        pull = 1 - system.s * psi * (gamma if system.version == "corrected" else 1)
+        return [
+            2 * psi * push - 2 * system.rho,
+            phi * push - system.rho * psi,
+            psi * phi * pull - system.rho * gamma,
+        ]
+
+    start = np.array([math.log(start[0]), *start[1:]])
+    path = solve_ivp(
+        rate, (0, 60 / system.rho), start, method="LSODA", rtol=1e-10, atol=[1e-8, 1e-11 * system.rho, 1e-12]
+    )
+    away = [np.max(np.abs(path.y[1:, -1] - (sink.psi, sink["gamma"]))) for sink in sinks_of(system)]
+    assert min(away) < 0.05 * system.rho
+    return int(np.argmin(away))
+
+
+@pytest.mark.parametrize("rho", [0.03, 0.003, 0.0001])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_off_the_parabola_starts_end_where_scipy_takes_them(version: Version, rho: float) -> None:
+    system = PhiNetPhi(rho=rho, version=version)
     random = np.random.default_rng(41)
-    system = PhiNetPhi(rho=0.03)
-    starts = random.uniform([[1e-4], [-0.6], [-3.0]], [[0.05], [0.6], [3.0]], size=(3, 40))
-    labels = destinations(system, starts)
-    assert set(labels) == {0, 1}
-    assert [_end(system, start) for start in starts.T] == labels.tolist()
+    psi, gamma = random.uniform([[-0.6], [-4.0]], [[0.6], [4.0]], size=(2, 16))
+    below = np.arange(16) % 2 == 0
+    phi = np.where(below, psi**2 * 10 ** random.uniform(-3, 0, 16), psi**2 + 10 ** random.uniform(-4, 0, 16))
+    starts = np.stack([phi, psi, gamma])
+    labels = destinations(system, starts, rtol=1e-4)
+    clear = np.all(_around(system, starts) == labels[:, None], axis=1)
+    assert clear.sum() >= 14
+    assert UNDECIDED not in labels[clear]
+    assert {bool(each) for each in below[clear]} == {True, False}
+    for k in np.flatnonzero(clear):
+        assert labels[k] == _end_by_logarithm(system, starts[:, k]), starts[:, k]
+
+
+@pytest.mark.parametrize(
+    ("version", "start"), [("corrected", (0.04, 0.25, -2.55)), ("published", (0.0385, 0.320, -1.649))]
+)
+def test_phi_that_falls_by_hundreds_of_powers_of_ten_is_not_lost(version: Version, start: tuple[float, ...]) -> None:
+    system = PhiNetPhi(rho=0.0001, version=version)
+    expected = _end_by_logarithm(system, np.array(start))
+    for rtol in (1e-4, 1e-6, 1e-8):
+        assert destinations(system, np.array(start)[:, None], rtol).tolist() == [expected]
+
+
+@pytest.mark.parametrize("rho", [0.03, 0.0001])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_map_off_the_parabola_leaves_nothing_undecided(version: Version, rho: float) -> None:
+    assert basins(PhiNetPhi(rho=rho, version=version), Box(), 21, {"phi": 0.04}).undecided == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("side", [1, -1])
+def test_what_surely_collapses_below_the_parabola_does(version: Version, side: int) -> None:
+    random = np.random.default_rng(43)
+    for rho in (2.0, 0.03, 0.0001):
+        system = Below(rho=rho, version=version, side=side)
+        y = np.log(rho) + random.uniform(-4, 1, size=4000)
+        states = np.stack([y, rho * 10 ** random.uniform(-3, 1, 4000), random.uniform(-5, 5, 4000)])
+        sure = system.collapses(states)
+        assert 100 < sure.sum() < 3900
+        state = states[:, sure]
+        for _ in range(6):
+            later = flowed(system, state, 2 / rho, rtol=1e-6)
+            assert np.all(np.abs(system.psi(later)) < np.abs(system.psi(state)))
+            assert system.collapses(later).all()
+            state = later
+        assert np.all(np.abs(system.psi(state)) < 1e-3 * rho)
+
+
+@pytest.mark.parametrize("kind", [PhiNet, PhiNetPhi, XPhiNet])
+def test_under_a_large_weight_decay_everything_is_seen_to_collapse(kind: type[PhiNet | PhiNetPhi | XPhiNet]) -> None:
+    for rho in (1.0, 100.0, MOST):
+        found = basins(kind(rho=rho), Box(psi_min=-5, psi_max=5, gamma_min=-20, gamma_max=20), 7)
+        assert (found.undecided, found.kept) == (0, 0)
 
 
 def test_a_quick_slow_encoder_leaves_phinet_s_map_and_a_late_one_does_not() -> None:
@@ -141,21 +223,37 @@ def test_a_start_on_a_saddle_is_undecided() -> None:
 
 @pytest.mark.parametrize("system", MANY, ids=repr)
 def test_no_state_leaves_a_sink_s_neighbourhood(system: AnySystem) -> None:
-    random = np.random.default_rng(42)
     for sink in sinks_of(system):
-        centre = np.array(sink.state)
-        scale = np.array([1.0 if name == "gamma" else max(abs(sink.psi), system.rho) for name in system.variables])
-        around = neighbourhood(system, centre, scale)
-        assert around.radius > 0
-        slowest_first = np.linalg.eig(system.jacobian(centre))[1].real
-        for shape in (np.linalg.inv(around.L), np.eye(len(centre)), np.diag(scale), slowest_first):
-            out = around.L @ shape @ random.normal(size=(len(centre), 500))
-            shell = np.linalg.solve(around.L, out / np.linalg.norm(out, axis=0)) * around.radius
-            assert not around.holds(centre[:, None] + 1.001 * shell).any()
-            for share in (0.999, 0.5, 0.01):
-                inside = centre[:, None] + share * shell
-                assert around.holds(inside).all()
-                assert np.all(np.einsum("kn,kn->n", around.L @ system.flow(inside), around.L @ shell) < 0)
+        scale = [1.0 if name == "gamma" else max(abs(sink.psi), system.rho) for name in system.variables]
+        _nothing_leaves(system, np.array(sink.state), np.array(scale))
+
+
+@pytest.mark.parametrize("rho", [0.03, 0.003, 0.0001])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_state_leaves_a_sink_s_neighbourhood_around_the_parabola(version: Version, rho: float) -> None:
+    for sink in sinks_of(PhiNetPhi(rho=rho, version=version)):
+        size = max(abs(sink.psi), rho)
+        above, centre = Above(rho=rho, version=version), np.array([sink.psi, 0.0, sink["gamma"]])
+        _nothing_leaves(above, centre, np.array([size, size, 1.0]))
+        if not sink.collapsed:
+            below = Below(rho=rho, version=version, side=int(np.sign(sink.psi)))
+            centre = np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
+            _nothing_leaves(below, centre, np.array([1.0, size, 1.0]))
+
+
+def _nothing_leaves(system: System, centre: Floats, scale: Floats) -> None:
+    random = np.random.default_rng(42)
+    around = neighbourhood(system, centre, scale)
+    assert around.radius > 0
+    slowest_first = np.linalg.eig(system.jacobian(centre))[1].real
+    for shape in (np.linalg.inv(around.L), np.eye(len(centre)), np.diag(scale), slowest_first):
+        out = around.L @ shape @ random.normal(size=(len(centre), 500))
+        shell = np.linalg.solve(around.L, out / np.linalg.norm(out, axis=0)) * around.radius
+        assert not around.holds(centre[:, None] + 1.001 * shell).any()
+        for share in (0.999, 0.5, 0.01):
+            inside = centre[:, None] + share * shell
+            assert around.holds(inside).all()
+            assert np.all(np.einsum("kn,kn->n", around.L @ system.flow(inside), around.L @ shell) < 0)
 
 
 def test_starts_from_far_away_are_followed_too() -> None:

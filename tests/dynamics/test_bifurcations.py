@@ -10,7 +10,7 @@ from phinets.config.errors import UserError
 from phinets.dynamics.bifurcations import bifurcations, regime, sink_map
 from phinets.dynamics.branches import branches
 from phinets.dynamics.equilibria import AnySystem, equilibria
-from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
+from phinets.dynamics.systems import LEAST, Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
 from tests.dynamics.searching import VERSIONS
 
 WOBBLY = XPhiNet(version="published", kappa=0.01)
@@ -132,6 +132,23 @@ def test_a_range_shows_what_lies_in_it() -> None:
 def test_a_range_that_makes_no_sense_is_refused(low: float, high: float) -> None:
     with pytest.raises(UserError, match="range of rho"):
         bifurcations(PhiNet(), low, high)
+
+
+@pytest.mark.parametrize("ends", [(1e-300, 0.5), (9e-13, 0.5), (1e-40, 1e-20), (0.0, 1e-20)])
+def test_ranges_in_which_floats_can_t_tell_a_sink_are_refused(ends: tuple[float, float]) -> None:
+    for system in (PhiNet(), PhiNetPhi(), SimSiam()):
+        with pytest.raises(UserError, match="below 1e-12 floats can't tell a sink"):
+            bifurcations(system, *ends)
+
+
+@pytest.mark.parametrize("kind", [PhiNet, PhiNetPhi, XPhiNet])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_range_from_the_least_weight_decay_has_as_many_sinks_as_one_from_0(
+    kind: type[PhiNet | PhiNetPhi | XPhiNet], version: Version
+) -> None:
+    system = kind(version=version)
+    assert bifurcations(system, LEAST).sinks == bifurcations(system).sinks
+    assert bifurcations(system, LEAST, 2 * LEAST).sinks == bifurcations(system).sinks[-1:]
 
 
 @pytest.mark.parametrize("system", EVERY, ids=repr)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from phinets.config.errors import UserError
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import AnySystem, equilibria
 from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
@@ -153,3 +154,10 @@ def test_for_json_a_real_eigenvalue_is_a_number_and_a_complex_one_has_two_parts(
     assert asdict(spiral)["eigenvalues"][1] == complex(two["re"], two["im"])
     assert spiral.plain().keys() == {"psi", "gamma", "slow", "kind", "collapsed", "eigenvalues"}
     assert equilibria(SimSiam())[0].plain()["gamma"] is None
+
+
+def test_where_floats_can_t_tell_the_kinds_none_is_told() -> None:
+    for system in (PhiNet(rho=1e-13), PhiNetPhi(rho=1e-13, version="published"), PhiNet(sigma2=1e6, rho=1e-19)):
+        with pytest.raises(UserError, match="at least"):
+            equilibria(system)
+    assert len(equilibria(PhiNetPhi(rho=1e-12))) == len(equilibria(PhiNet(rho=1e-6)))

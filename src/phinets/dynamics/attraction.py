@@ -1,6 +1,6 @@
 """Which sink a state ends in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ from phinets.dynamics.parabola import Above, Below
 from phinets.dynamics.systems import Floats, PhiNetPhi, SimSiam, System
 
 Labels = NDArray[np.int64]
+Catch = Callable[[Floats], NDArray[np.bool_]]
+"""Which of the states (k, m) surely end in a certain sink."""
 UNDECIDED = -1
 """The label of a state that was not seen to end in a sink."""
 STEPS = 20_000
@@ -44,13 +46,16 @@ def neighbourhood(system: System, centre: Floats, scale: Floats) -> Neighbourhoo
     other in |L·|, so none leaves an ellipsoid in which that holds. Q measures each variable by its scale. The radius is
     the largest up to which −PJ(x) − J(x)ᵀP stays above Q/10, looked at in hundreds of directions and at four radii a
     decade. That asks for all directions of motion at each x, however thin the ellipsoid is; along x it is a polynomial
-    of degree 4, which so many places can't miss.
+    of degree 4 (and smooth where a variable is a logarithm), which so many places can't miss.
     """
     P = solve_continuous_lyapunov(system.jacobian(centre).T, -np.diag(scale**-2.0))
     L = np.linalg.cholesky(P).T
     out = np.linalg.solve(L, _directions(len(P)))  # x − x* at radius 1: (k, directions)
-    J = np.moveaxis(system.jacobian(centre[:, None, None] + out[:, :, None] * RADII), (0, 1), (-2, -1))
-    pulled = scale[:, None] * (P @ J) * scale
+    with np.errstate(over="ignore", invalid="ignore"):  # far out, where a logarithm's numbers are no numbers
+        J = np.moveaxis(system.jacobian(centre[:, None, None] + out[:, :, None] * RADII), (0, 1), (-2, -1))
+        pulled = scale[:, None] * (P @ J) * scale
+    numbers = np.isfinite(pulled).all(axis=(-2, -1))
+    pulled = np.where(numbers[..., None, None], pulled, 0.0)  # a slope of 0 is not below −Q/10
     worst = np.linalg.eigvalsh(pulled + np.swapaxes(pulled, -2, -1))[..., -1].max(axis=0)
     good = np.append(worst >= -0.1, True).argmax()
     return Neighbourhood(centre=centre, L=L, radius=float(RADII[good - 1]) if good else 0.0)
@@ -73,31 +78,34 @@ def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Label
     if isinstance(system, PhiNetPhi):
         return _around_the_parabola(system, starts, rtol)
     sinks = {number: np.array(sink.state) for number, sink in enumerate(sinks_of(system))}
-    return _ends(system, starts, sinks, rtol)
+    return _ends(system, starts, _neighbourhoods(system, sinks), rtol)
 
 
-def _ends(system: System, starts: Floats, sinks: Mapping[int, Floats], rtol: float) -> Labels:
-    """The label of the sink that each start ends in."""
-    around = {
-        label: neighbourhood(system, sink, _scales(system, max(abs(float(sink[0])), system.rho)))
+def _neighbourhoods(system: System, sinks: Mapping[int, Floats]) -> dict[int, Catch]:
+    """What is near enough to each sink, which is given by its state."""
+    return {
+        label: neighbourhood(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
         for label, sink in sinks.items()
     }
+
+
+def _ends(system: System, starts: Floats, around: Mapping[int, Catch], rtol: float) -> Labels:
+    """The label of what catches each start."""
     labels = np.full(starts.shape[1], UNDECIDED)
-    fine = _scales(system, system.rho)[:, None]  # the finest structure is the saddle at ψ ≈ ρ beside the origin
-    care = Care(rtol=rtol, atol=rtol * fine, steps=STEPS)
+    care = Care(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
     for first in range(0, starts.shape[1], BLOCK):
         block = labels[first : first + BLOCK]
         follow(system, starts[:, first : first + BLOCK], _catcher(block, around), care)
     return labels
 
 
-def _catcher(labels: Labels, around: Mapping[int, Neighbourhood]) -> Watch:
+def _catcher(labels: Labels, around: Mapping[int, Catch]) -> Watch:
     """A watcher that lets a state go once it is beside a sink, and writes down which."""
 
     def caught(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
         over = np.zeros(len(points), dtype=bool)
-        for label, each in around.items():
-            inside = each.holds(states)
+        for label, holds in around.items():
+            inside = holds(states)
             labels[points[inside]] = label
             over |= inside
         return over
@@ -109,25 +117,38 @@ def _around_the_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labe
     """By way of the coordinates of `parabola`, for the starts above and on it, and on both sides below it."""
     phi, psi, gamma = starts
     off = psi**2 - phi
-    sinks = {k: np.array([each.psi, 0.0, each["gamma"]]) for k, each in enumerate(sinks_of(system))}
-    labels = np.full(len(phi), UNDECIDED)
     omega: Floats = np.sqrt(np.abs(off))
-    root: Floats = np.sqrt(phi)
-    parts: list[tuple[Above | Below, NDArray[np.bool_], Floats]] = [
-        (Above(**asdict(system)), off <= 0, psi),
-        (Below(**asdict(system), side=1), (off > 0) & (psi > 0), root),
-        (Below(**asdict(system), side=-1), (off > 0) & (psi < 0), -root),
-    ]
-    for part, which, x in parts:
-        side = part.side if isinstance(part, Below) else 0
-        reached = {k: sink for k, sink in sinks.items() if side * sink[0] >= 0}
-        labels[which] = _ends(part, np.stack([x, omega, gamma])[:, which], reached, rtol)
+    sinks = dict(enumerate(sinks_of(system)))
+    origin = next(label for label, sink in sinks.items() if sink.collapsed)
+    labels = np.full(len(phi), origin)  # what has no φ gets none
+    above, on = Above(**asdict(system)), off <= 0
+    caught = _neighbourhoods(above, {k: np.array([sink.psi, 0.0, sink["gamma"]]) for k, sink in sinks.items()})
+    labels[on] = _ends(above, np.stack([psi, omega, gamma])[:, on], caught, rtol)
+    for side in (1, -1):
+        below, under = Below(**asdict(system), side=side), (off > 0) & (side * psi > 0) & (phi > 0)
+        there = {k: sink for k, sink in sinks.items() if side * sink.psi > 0}
+        caught = {
+            k: neighbourhood(below, _below(sink), np.array([1.0, abs(sink.psi), 1.0])).holds
+            for k, sink in there.items()
+        }
+        states = np.stack([np.log(phi[under]) / 2, omega[under], gamma[under]])
+        labels[under] = _ends(below, states, {origin: below.collapses, **caught}, rtol)
     return labels
 
 
+def _below(sink: Equilibrium) -> Floats:
+    """A sink in the coordinates of `Below`."""
+    return np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
+
+
+def _finest(system: System) -> float:
+    """The ψ of the finest structure: the saddle at ψ ≈ ρ beside the origin; where ρ is large there is none."""
+    return min(system.rho, 1.0)
+
+
 def _scales(system: System, psi: float) -> Floats:
-    """What counts as one of each variable where ψ is of this size; γ stands beside 1 in the equations."""
-    return np.array([1.0 if name == "gamma" else psi for name in system.variables])
+    """What counts as one of each variable where ψ is of this size; γ stands beside 1, and y is a logarithm."""
+    return np.array([1.0 if name in ("gamma", "y") else psi for name in system.variables])
 
 
 def _on_the_line(system: SimSiam, psi: Floats) -> Labels:

@@ -13,7 +13,7 @@ from phinets.config.errors import UserError
 from phinets.dynamics.algebra import exact
 from phinets.dynamics.elimination import Curve
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria, judged, state_at
-from phinets.dynamics.systems import SimSiam, XPhiNet
+from phinets.dynamics.systems import LEAST, SimSiam, XPhiNet
 
 REGIMES: Mapping[tuple[int, int], str] = {(0, 0): "STRONG", (1, 0): "MEDIUM", (2, 0): "LIGHT", (2, 1): "WEAK"}
 """The paper's words for weight decay, by the number of sinks with ψ > 0 and with ψ < 0; others have no word."""
@@ -65,6 +65,11 @@ def bifurcations(system: AnySystem, rho_min: float = 0.0, rho_max: float = 0.5) 
     """
     if not 0 <= rho_min < rho_max < np.inf:
         raise UserError(f"the range of rho is {rho_min} to {rho_max}; give 0 ≤ rho-min < rho-max, e.g. 0 and 0.5.")
+    if 0 < rho_min < LEAST or rho_max < 2 * LEAST:
+        raise UserError(
+            f"the range of rho is {rho_min} to {rho_max}, but below {LEAST:g} floats can't tell a sink from a saddle. "
+            f"Give 0 or at least {LEAST:g} for rho-min, and more than twice that for rho-max."
+        )
     found = sorted(
         (each for each in _everywhere(system) if rho_min < each.rho < rho_max), key=lambda each: each.rho, reverse=True
     )

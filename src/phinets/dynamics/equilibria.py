@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from phinets.config.errors import UserError
 from phinets.dynamics.algebra import exact, polynomial, real_roots
 from phinets.dynamics.elimination import Curve
-from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, XPhiNet
+from phinets.dynamics.systems import LEAST, PhiNet, PhiNetPhi, SimSiam, XPhiNet
 
 AnySystem = SimSiam | PhiNet | PhiNetPhi | XPhiNet
 Kind = Literal["sink", "source", "saddle", "degenerate"]
@@ -63,8 +64,13 @@ def equilibria(system: AnySystem) -> tuple[Equilibrium, ...]:
     narrowed down in whole numbers. σ², ρ and τ mean the decimals that they are written as. A state of `phinet-phi`
     rests only on the parabola, since d/dt (ψ² − φ) = −2ρ(ψ² − φ); one of `x-phinet` only with slow = ψ, since
     d/dt slow = κ(ψ − slow). On both the equations left are PhiNet's. Kinds come from eigenvalues in floats, which tell
-    the slowest rate, of size ρ, from zero down to ρ = 1e-12.
+    the slowest rate, ρ, from zero beside the fastest, of size 1/s, down to sρ = 1e-12: below it nothing is told.
     """
+    if system.s * system.rho < LEAST:
+        raise UserError(
+            f"at rho {system.rho:.3g} and sigma2 {system.sigma2:g} floats can't tell a sink from a saddle: give a rho, "
+            f"or a rho-min of a range, of at least {LEAST / system.s:.3g}."
+        )
     s = 1 + exact(system.sigma2)
     r = s * exact(system.rho)
     if isinstance(system, SimSiam):

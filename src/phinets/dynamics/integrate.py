@@ -76,8 +76,9 @@ def follow(system: System, starts: Floats, watch: Watch, care: Care) -> None:
     for _ in range(care.steps):
         if not len(points):
             break
-        after, wrong = step(system, state, h)
-        size = np.max(np.abs(wrong) / (care.atol + care.rtol * np.maximum(np.abs(state), np.abs(after))), axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that was far too long may end in no number
+            after, wrong = step(system, state, h)
+            size = np.max(np.abs(wrong) / (care.atol + care.rtol * np.maximum(np.abs(state), np.abs(after))), axis=0)
         good = size <= 1  # a NaN is not
         state = np.where(good, after, state)
         left = np.where(good, left - h, left)

@@ -16,6 +16,8 @@ from phinets.config.errors import UserError, require_finite
 Version = Literal["published", "corrected"]
 """`published`: γ̇ as the paper prints it. `corrected`: γ̇ as it follows from the paper's loss; its first term keeps γ."""
 Floats = NDArray[np.float64]
+LEAST, MOST = 1e-12, 1e6
+"""Weight decays between which the slow rates, of size ρ, and the fast ones are still numbers beside each other."""
 
 
 class System(Protocol):

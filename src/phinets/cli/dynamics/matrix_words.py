@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phinets.cli.dynamics.setting import VERSIONS
+from phinets.cli.dynamics.setting import VERSIONS, require_rho
 from phinets.config.errors import UserError, look_up
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class MatrixWords:
         name = "phinet" if self.system == "matrix" else self.system
         kind = look_up("system", name, MATRIX_FLOWS)
         look_up("version", self.version, VERSIONS)
+        require_rho(self.rho)
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": self.rho}
         owners = {"version": ("phinet", "x-phinet"), "tau": ("simsiam",), "kappa": ("byol", "x-phinet")}
         for word, who in owners.items():

@@ -8,9 +8,17 @@ from phinets.config.errors import UserError, look_up
 if TYPE_CHECKING:
     from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, XPhiNet
 
-LEAST = 1e-12
-"""The smallest weight decay whose slow rates are still numbers beside the fast ones."""
 VERSIONS = {"published": None, "corrected": None}
+
+
+def require_rho(rho: float) -> None:
+    """Refuse a weight decay whose rates floats can't hold beside the others."""
+    from phinets.dynamics.systems import LEAST, MOST
+
+    if 0 < rho < LEAST:
+        raise UserError(f"rho is {rho}, but below {LEAST:g} floats can't tell its rates from 0: give more, e.g. 0.03.")
+    if rho > MOST:
+        raise UserError(f"rho is {rho}, but above {MOST:g} floats can't tell other rates from 0: give less, e.g. 0.03.")
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,7 @@ class Family:
                 "the matrix flow has whole manifolds of equilibria: along each eigendirection they are those of "
                 "phinet-phi. Say --system phinet-phi; the matrix flow itself is `phinets dynamics flow`."
             )
+        require_rho(rho)
         kind = look_up("system", self.system, SYSTEMS)
         look_up("version", self.version, VERSIONS)
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": rho}
@@ -76,6 +85,4 @@ class Setting(Family):
 
     def flow(self) -> "SimSiam | PhiNet | PhiNetPhi | XPhiNet":
         """The flow that the words name."""
-        if 0 < self.rho < LEAST:
-            raise UserError(f"rho is {self.rho}, but below {LEAST:g} floats can't tell its rates from 0: give more.")
         return self.flow_at(self.rho)
