@@ -109,6 +109,33 @@ def test_for_small_weight_decay_the_border_is_rho_over_one_plus_half_of_gamma(ve
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("gamma", [-2.0, -2.5, -4.0])
+def test_from_gamma_of_minus_two_or_less_nothing_of_the_order_of_rho_escapes(version: Version, gamma: float) -> None:
+    system = PhiNet(version=version, sigma2=1.5, rho=1e-4)
+    psi = np.geomspace(1e-5, 1e-2, 40)
+    assert [sinks_of(system)[k].psi for k in destinations(system, np.stack([psi, np.full_like(psi, gamma)]))] == [
+        0
+    ] * 40
+    assert "γ(0) > −2" in CLAIMS["c1"](1.5).needs
+
+
+def test_c1_is_told_from_phinet_s_border_also_where_simsiam_has_no_source() -> None:
+    found = CLAIMS["c1"](2.2)
+    assert len(equilibria(SimSiam(sigma2=2.2, rho=0.08))) == 1
+    for version in VERSIONS:
+        system = PhiNet(version=version, sigma2=2.2, rho=0.08)
+        (star,) = (row for row in found.numbers[version] if row["rho"] == 0.08)
+        pairs = zip(star["smallest_psi"], star["gamma"], strict=True)
+        psi, gamma = np.array([pair for pair in pairs if pair[0] is not None]).T
+        assert 0.5 in gamma
+        for share, ends in ((0.999, 0), (1.001, 1)):
+            assert (destinations(system, np.stack([share * psi, gamma])) == ends).all()
+        assert star["simsiam_source"] is None
+        assert "SimSiam has no source" in found.sides[version].why
+    assert "PhiNet always collapses" in CLAIMS["c1"](3.0).corrected.why
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_negative_border_parts_collapse_from_the_negative_sink(version: Version) -> None:
     system = PhiNet(version=version, sigma2=1.5, rho=0.0001)
     saddle = lowest_saddle(system, -1)

@@ -140,7 +140,8 @@ def symmetry(sigma2: float) -> Finding:
         statement="A1: W_g and W_h may be taken as symmetric; symmetry attracts",
         where="Section 4, (A1)",
         needs="where two directions share a sink, antisymmetric parts obey δḣ = −{s(1+γ²)ψ² + ρ}δh − ψ²δg and "
-        "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for (1+γ)ρ > ψ³)",
+        "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for "
+        "ψ{(1+γ)ρ − ψ³} > 0)",
         **on_both(judge),
     )
 
