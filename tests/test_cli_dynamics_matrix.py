@@ -137,6 +137,9 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--tau", "0.9"], "--tau 0.9 is for simsiam"),
         (["--system", "simsiam", "--kappa", "0.9"], "--kappa 0.9 is for byol and x-phinet"),
         (["--dim", "0"], "dim is 0"),
+        (["--dim", "5000"], "Choose a smaller --dim"),
+        (["--dim", "1000000"], "Choose a smaller --dim"),
+        (["--rho", "1e-300"], "give more"),
         (["--scale", "-1"], "scale is -1.0"),
         (["--seed", "-1"], "seed is -1"),
         (["--start", "nowhere.npz"], "there is no file 'nowhere.npz'"),
@@ -175,6 +178,29 @@ def test_a_start_that_is_no_npz_is_told(tmp_path: Path, capsys: Capture) -> None
         code, _, err = said(["dynamics", "flow", "--start", str(tmp_path / name)], capsys)
         assert code == 2
         assert "numpy.savez" in err
+
+
+def test_a_damaged_compressed_start_is_told(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "w.npz"
+    np.savez_compressed(path, W_f=np.random.default_rng(0).normal(size=(20, 30)))
+    whole = path.read_bytes()
+    for place in (60, 200, 1000):  # a stream that ends early, one that makes no sense, one of the wrong sum
+        path.write_bytes(whole[:place] + b"\xff" * 8 + whole[place + 8 :])
+        code, _, err = said(["dynamics", "flow", "--start", str(path)], capsys)
+        assert code == 2
+        assert "can't be read as .npz" in err
+
+
+def test_a_flow_of_hardly_any_weight_decay_has_an_end(capsys: Capture) -> None:
+    assert document(["flow", "--rho", "1e-10", "--dim", "1", "--input-dim", "1"], capsys)["time"] == 1e6
+
+
+def test_weights_that_rest_have_no_order_of_convergence(tmp_path: Path, capsys: Capture) -> None:
+    path = saved(tmp_path / "zeros.npz", W_f=np.zeros((2, 3)), W_g=np.zeros((2, 2)), W_h=np.zeros((2, 2)))
+    words = ["train", "--start", str(path), "--time", "1", "--rate", "0.1", "--halvings", "1"]
+    assert document(words, capsys)["order"] == {"weights": None, "eigenvalues": None}
+    code, out, _ = said(["dynamics", *words], capsys)
+    assert (code, "nan" in out, "rate^" in out) == (0, False, False)
 
 
 def test_a_file_and_words_for_random_weights_exclude_each_other(tmp_path: Path, capsys: Capture) -> None:

@@ -18,6 +18,8 @@ from phinets.dynamics.systems import Floats
 SQUARE = ("W_g", "W_h")
 MOST_RATES = 1_000_000
 """Evaluations of a flow after which it is given up; paths of the paper's settings take up to 100,000."""
+MOST_WEIGHTS = 2_500
+"""Entries of all matrices together; the integrator solves for a square of so many a side, which takes its time."""
 FLOOR = 1e-9
 """A norm below this is taken for zero when rates are fitted; the integrator errs by less."""
 
@@ -59,6 +61,7 @@ class Start:
 
 def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Floats]:
     """Gaussian weights for a system; the slow encoder begins as a copy of the fast one."""
+    _require_few(system, start.dim, start.input_dim)
     random = np.random.default_rng(seed)
     weights = {"W_f": random.normal(size=(start.dim, start.input_dim)) * start.scale / np.sqrt(start.input_dim)}
     for name in SQUARE:
@@ -66,6 +69,15 @@ def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Flo
         weights[name] = symmetric_part(drawn) if start.symmetric else drawn
     weights["W_s"] = weights["W_f"].copy()
     return {name: weights[name] for name in system.names}
+
+
+def _require_few(system: MatrixSystem, rows: int, columns: int) -> None:
+    entries = sum(rows * (rows if name in SQUARE else columns) for name in system.names)
+    if entries > MOST_WEIGHTS:
+        raise UserError(
+            f"the matrices of width {rows} and input width {columns} have {entries:,} entries, but at most "
+            f"{MOST_WEIGHTS:,} can be followed. Choose a smaller --dim or --input-dim, or smaller matrices."
+        )
 
 
 def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]:
@@ -89,6 +101,7 @@ def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]
 
 def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float = 1e-10) -> Path:
     """The flow from a start, at rising times from 0; LSODA, which turns implicit where the flow is stiff."""
+    _require_few(system, *start["W_f"].shape)
     left = MOST_RATES
     too_fast = UserError(
         f"the flow could not be followed to time {times[-1]:g}: it is too fast or too stiff. "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phinets.cli.dynamics.setting import VERSIONS
+from phinets.cli.dynamics.setting import LEAST, VERSIONS
 from phinets.config.errors import UserError, look_up
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class MatrixWords:
         name = "phinet" if self.system == "matrix" else self.system
         kind = look_up("system", name, MATRIX_FLOWS)
         look_up("version", self.version, VERSIONS)
+        if 0 < self.rho < LEAST:
+            raise UserError(f"rho is {self.rho}, but below {LEAST:g} floats can't tell its rates from 0: give more.")
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": self.rho}
         owners = {"version": ("phinet", "x-phinet"), "tau": ("simsiam",), "kappa": ("byol", "x-phinet")}
         for word, who in owners.items():
@@ -99,6 +101,7 @@ class MatrixWords:
 def read_weights(path: Path) -> "dict[str, Floats]":
     """The arrays of an .npz file, or why they can't be read."""
     import zipfile
+    import zlib
 
     import numpy as np
 
@@ -113,5 +116,5 @@ def read_weights(path: Path) -> "dict[str, Floats]":
             return {name: arrays[name] for name in arrays.files}
     except UserError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"'{path}' can't be read as .npz: {error}. {how}") from None
