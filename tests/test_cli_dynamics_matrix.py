@@ -133,6 +133,8 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--time", "0"], "time is 0.0"),
         (["--time", "nan"], "time is nan"),
         (["--system", "simsam"], "Did you mean 'simsiam'"),
+        (["--system", "abc"], "Known: byol, matrix, phinet, simsiam, x-phinet"),
+        (["--system", "phinet-phi"], "Here say --system phinet"),
         (["--version", "printed"], "there is no version called 'printed'"),
         (["--tau", "0.9"], "--tau 0.9 is for simsiam"),
         (["--system", "simsiam", "--kappa", "0.9"], "--kappa 0.9 is for byol and x-phinet"),
@@ -255,6 +257,8 @@ def test_check_paper_has_a_row_a_statement_with_both_verdicts(capsys: Capture) -
     code, out, _ = said(["dynamics", "check-paper", "--only", "gradient"], capsys)
     assert code == 0
     assert "published: 0 of 1 hold, corrected: 1 of 1 hold" in out
+    _, out, _ = said(["dynamics", "check-paper", "--only", "gradient", "cycles"], capsys)
+    assert "corrected: 1 of 1 hold; not counted, as the paper does not say it: cycles" in out
 
 
 @pytest.mark.parametrize(

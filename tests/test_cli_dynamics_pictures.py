@@ -84,7 +84,7 @@ def test_every_figure_shows_its_weight_decays(
         (["--start", "nan", "0"], "finite"),
         (["--start", "1e20", "0"], "within ±1e+06"),
         (["--start", "0", "-1e200"], "within ±1e+06"),
-        (["--start", "-1e6", "0"], "could not be followed"),
+        (["--start", "1e6", "0"], "could not be followed"),
         (["--start", "0.1"], "start"),
         (["--out", "p.xyz"], "its ending must be one of"),
     ],
@@ -97,6 +97,12 @@ def test_a_mistake_is_told_with_its_cure_and_writes_nothing(
     assert code == 2
     assert says in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_place_is_offered_with_the_ending_that_was_asked_for(capsys: Capture) -> None:
+    code, _, err = said(["dynamics", "explore", "--out", "nowhere/x.html"], capsys)
+    assert code == 2
+    assert "e.g. 'x.html'" in err
 
 
 @pytest.mark.filterwarnings("error")

@@ -9,7 +9,7 @@ import pytest
 from phinets.config.errors import UserError
 from phinets.dynamics.attraction import destinations, sinks_of
 from phinets.dynamics.borders import border, crossing, escape_from
-from phinets.dynamics.claims import CLAIMS, Finding, check_paper
+from phinets.dynamics.claims import CLAIMS, Finding, check_paper, matrices
 from phinets.dynamics.claims.matrices import asymmetry_growth, pair_growth
 from phinets.dynamics.claims.regimes import REGIMES, dulac, sinks
 from phinets.dynamics.claims.starts import GAMMAS, _phinet_escapes, _simsiam_escapes, escaping_phi, lowest_saddle
@@ -181,6 +181,23 @@ def test_a_small_antisymmetric_part_grows_or_decays_at_the_rate_told(version: Ve
     size = norms(integrate(system, start, times))["asymmetry_g"]
     rate = np.log(size[-1] / size[-2]) / (times[-1] - times[-2])
     assert rate == pytest.approx(row["rate"], rel=0.02)
+
+
+def test_a_rate_that_is_too_fast_to_fit_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "FLOOR", 1e9)
+    row = matrices._alignment("corrected", 1.5, 0.12)
+    assert row["late_rate_over_rho"] is None
+    json.dumps(row, allow_nan=False)
+
+
+def test_the_paper_leaves_one_question_open(findings: dict[str, Finding]) -> None:
+    assert [name for name, finding in findings.items() if not finding.in_paper] == ["cycles"]
+
+
+def test_three_rho_plus_k_is_judged_as_the_paper_says_it(findings: dict[str, Finding]) -> None:
+    for version in VERSIONS:
+        assert findings["positive-definite"].sides[version].holds
+        assert min(findings["positive-definite"].numbers[version]["smallest"]["1"]) < -3 * 0.03
 
 
 def test_a_pair_at_one_sink_is_as_repelling_as_its_antisymmetric_part() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Options(Family):
     """Every weight decay at which equilibria are born or change their kind, and the number of sinks between them.
 
+    The paper's words STRONG, MEDIUM, LIGHT and WEAK stand for the number of sinks with ψ > 0 and ψ < 0 alone.
+
     Example: phinets dynamics bifurcations --version published --sigma2 1.5 --out diagram.png
     """
 

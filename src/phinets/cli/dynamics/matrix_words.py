@@ -55,10 +55,15 @@ class MatrixWords:
 
     def flow(self) -> "MatrixSystem":
         """The flow, or what is wrong with its words."""
-        from phinets.dynamics.matrix import MATRIX_FLOWS
+        from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
 
+        if self.system == "phinet-phi":
+            raise UserError(
+                "phinet-phi is one direction of the matrix flow: `phinets dynamics equilibria`, `bifurcations` and "
+                "`basins` have it. Here say --system phinet; the reduced equations are told beside it."
+            )
         name = "phinet" if self.system == "matrix" else self.system
-        kind = look_up("system", name, MATRIX_FLOWS)
+        kind = look_up("system", name, {**MATRIX_FLOWS, "matrix": MatrixFlow})
         look_up("version", self.version, VERSIONS)
         if 0 < self.rho < LEAST:
             raise UserError(f"rho is {self.rho}, but below {LEAST:g} floats can't tell its rates from 0: give more.")
