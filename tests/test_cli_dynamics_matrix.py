@@ -108,6 +108,8 @@ def test_flow_is_told_in_tables_and_drawn_but_not_over_another_picture(tmp_path:
     assert code == 0
     assert path.stat().st_size > 10_000
     assert "2ρ = 0.06" in out
+    assert "ψ, reduced" in out
+    assert "γ, reduced" in out
     code, _, err = said(words, capsys)
     assert code == 2
     assert "--overwrite" in err
@@ -141,7 +143,6 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--dim", "0"], "dim is 0"),
         (["--dim", "5000"], "Choose a smaller --dim"),
         (["--dim", "1000000"], "Choose a smaller --dim"),
-        (["--rho", "1e-300"], "give more"),
         (["--scale", "-1"], "scale is -1.0"),
         (["--seed", "-1"], "seed is -1"),
         (["--start", "nowhere.npz"], "there is no file 'nowhere.npz'"),

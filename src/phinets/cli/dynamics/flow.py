@@ -113,8 +113,11 @@ def _show(console: Console, document: dict[str, Any]) -> None:
     measured = [name for name in rows[0] if name not in ("time", "eigenvalues", "predicted", "difference")]
     _print(console, measured, [(row["time"], [f"{row[name]:.2g}" for name in measured]) for row in rows])
     sides = ("eigenvalues", "predicted")
-    listed = [[" ".join(f"{v:.3f}" for v in row[side]["psi"]) for side in sides] for row in rows]
-    _print(console, ["ψ", "ψ, reduced"], [(row["time"], cells) for row, cells in zip(rows, listed, strict=True)])
+    for name, letter in (("psi", "ψ"), ("gamma", "γ")):
+        if name in rows[0]["eigenvalues"]:
+            listed = [[" ".join(f"{v:.3f}" for v in row[side][name]) for side in sides] for row in rows]
+            cells = [(row["time"], pair) for row, pair in zip(rows, listed, strict=True)]
+            _print(console, [letter, f"{letter}, reduced"], cells)
     rates = ", ".join(f"{name} {'–' if r is None else f'{r:.3g}'}" for name, r in summary["decay_rates"].items())
     lines = [
         f"rates of decay over the later half: {rates} (2ρ = {summary['two_rho']:g}, 3ρ = {summary['three_rho']:g})",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phinets.cli.dynamics.setting import LEAST, VERSIONS
+from phinets.cli.dynamics.setting import VERSIONS
 from phinets.config.errors import UserError, look_up
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ class MatrixWords:
         name = "phinet" if self.system == "matrix" else self.system
         kind = look_up("system", name, {**MATRIX_FLOWS, "matrix": MatrixFlow})
         look_up("version", self.version, VERSIONS)
-        if 0 < self.rho < LEAST:
-            raise UserError(f"rho is {self.rho}, but below {LEAST:g} floats can't tell its rates from 0: give more.")
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": self.rho}
         owners = {"version": ("phinet", "x-phinet"), "tau": ("simsiam",), "kappa": ("byol", "x-phinet")}
         for word, who in owners.items():
