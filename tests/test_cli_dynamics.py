@@ -110,6 +110,12 @@ def test_basins_tell_shares_beside_simsiam_s_and_write_the_map_once(tmp_path: Pa
     assert said(["dynamics", *words, "--overwrite"], capsys)[0] == 0
 
 
+@pytest.mark.parametrize(("name", "begins"), [("MAP.NPZ", b"PK"), ("MAP.PNG", b"\x89PNG")])
+def test_an_ending_may_be_written_large(name: str, begins: bytes, tmp_path: Path, capsys: Capture) -> None:
+    _document(["basins", "--grid", "5", "--out", str(tmp_path / name)], capsys)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

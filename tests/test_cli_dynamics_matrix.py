@@ -108,6 +108,8 @@ def test_flow_is_told_in_tables_and_drawn_but_not_over_another_picture(tmp_path:
     assert code == 0
     assert path.stat().st_size > 10_000
     assert "2ρ = 0.06" in out
+    assert "ψ, reduced" in out
+    assert "γ, reduced" in out
     code, _, err = said(words, capsys)
     assert code == 2
     assert "--overwrite" in err
@@ -133,10 +135,14 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--time", "0"], "time is 0.0"),
         (["--time", "nan"], "time is nan"),
         (["--system", "simsam"], "Did you mean 'simsiam'"),
+        (["--system", "abc"], "Known: byol, matrix, phinet, simsiam, x-phinet"),
+        (["--system", "phinet-phi"], "Here say --system phinet"),
         (["--version", "printed"], "there is no version called 'printed'"),
         (["--tau", "0.9"], "--tau 0.9 is for simsiam"),
         (["--system", "simsiam", "--kappa", "0.9"], "--kappa 0.9 is for byol and x-phinet"),
         (["--dim", "0"], "dim is 0"),
+        (["--dim", "5000"], "Choose a smaller --dim"),
+        (["--dim", "1000000"], "Choose a smaller --dim"),
         (["--scale", "-1"], "scale is -1.0"),
         (["--seed", "-1"], "seed is -1"),
         (["--start", "nowhere.npz"], "there is no file 'nowhere.npz'"),
@@ -175,6 +181,29 @@ def test_a_start_that_is_no_npz_is_told(tmp_path: Path, capsys: Capture) -> None
         code, _, err = said(["dynamics", "flow", "--start", str(tmp_path / name)], capsys)
         assert code == 2
         assert "numpy.savez" in err
+
+
+def test_a_damaged_compressed_start_is_told(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "w.npz"
+    np.savez_compressed(path, W_f=np.random.default_rng(0).normal(size=(20, 30)))
+    whole = path.read_bytes()
+    for place in (60, 200, 1000):  # a stream that ends early, one that makes no sense, one of the wrong sum
+        path.write_bytes(whole[:place] + b"\xff" * 8 + whole[place + 8 :])
+        code, _, err = said(["dynamics", "flow", "--start", str(path)], capsys)
+        assert code == 2
+        assert "can't be read as .npz" in err
+
+
+def test_a_flow_of_hardly_any_weight_decay_has_an_end(capsys: Capture) -> None:
+    assert document(["flow", "--rho", "1e-10", "--dim", "1", "--input-dim", "1"], capsys)["time"] == 1e6
+
+
+def test_weights_that_rest_have_no_order_of_convergence(tmp_path: Path, capsys: Capture) -> None:
+    path = saved(tmp_path / "zeros.npz", W_f=np.zeros((2, 3)), W_g=np.zeros((2, 2)), W_h=np.zeros((2, 2)))
+    words = ["train", "--start", str(path), "--time", "1", "--rate", "0.1", "--halvings", "1"]
+    assert document(words, capsys)["order"] == {"weights": None, "eigenvalues": None}
+    code, out, _ = said(["dynamics", *words], capsys)
+    assert (code, "nan" in out, "rate^" in out) == (0, False, False)
 
 
 def test_a_file_and_words_for_random_weights_exclude_each_other(tmp_path: Path, capsys: Capture) -> None:
@@ -229,6 +258,8 @@ def test_check_paper_has_a_row_a_statement_with_both_verdicts(capsys: Capture) -
     code, out, _ = said(["dynamics", "check-paper", "--only", "gradient"], capsys)
     assert code == 0
     assert "published: 0 of 1 hold, corrected: 1 of 1 hold" in out
+    _, out, _ = said(["dynamics", "check-paper", "--only", "gradient", "cycles"], capsys)
+    assert "corrected: 1 of 1 hold; not counted, as the paper does not say it: cycles" in out
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,9 @@ def test_every_figure_shows_its_weight_decays(
         (["--box", "1", "0", "0", "1"], "the box is empty"),
         (["--box", "0", "1", "2", "2"], "the box is empty"),
         (["--start", "nan", "0"], "finite"),
+        (["--start", "1e20", "0"], "within ±1e+06"),
+        (["--start", "0", "-1e200"], "within ±1e+06"),
+        (["--start", "1e6", "0"], "could not be followed"),
         (["--start", "0.1"], "start"),
         (["--out", "p.xyz"], "its ending must be one of"),
     ],
@@ -96,10 +99,27 @@ def test_a_mistake_is_told_with_its_cure_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_another_place_is_offered_with_the_ending_that_was_asked_for(capsys: Capture) -> None:
+    code, _, err = said(["dynamics", "explore", "--out", "nowhere/x.html"], capsys)
+    assert code == 2
+    assert "e.g. 'x.html'" in err
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("box", [[], ["--box", "-0.1", "0.5", "0", "1"]])
+@pytest.mark.parametrize("words", [["--system", "simsiam"], ["--figure", "comparison"], []])
+def test_a_start_outside_the_window_spoils_no_picture(
+    words: list[str], box: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    more = [*words, *box, "--start", "1e3", "0", "--out", str(tmp_path / "p.png")]
+    assert said(["dynamics", "portrait", *more], capsys)[0] == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["bifurcations", "--rho-min", "0.05"],
+        ["bifurcations", "--rho-max", "1e-6"],
         ["bifurcations", "--system", "simsiam", "--figure", "map"],
         ["basins", "--grid", "21", "--rho", "0.05"],
         ["basins", "--grid", "21", "--system", "simsiam"],

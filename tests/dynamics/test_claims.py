@@ -9,7 +9,7 @@ import pytest
 from phinets.config.errors import UserError
 from phinets.dynamics.attraction import destinations, sinks_of
 from phinets.dynamics.borders import border, crossing, escape_from
-from phinets.dynamics.claims import CLAIMS, Finding, check_paper
+from phinets.dynamics.claims import CLAIMS, Finding, check_paper, matrices
 from phinets.dynamics.claims.matrices import asymmetry_growth, pair_growth
 from phinets.dynamics.claims.regimes import REGIMES, dulac, sinks
 from phinets.dynamics.claims.starts import GAMMAS, _phinet_escapes, _simsiam_escapes, escaping_phi, lowest_saddle
@@ -109,6 +109,33 @@ def test_for_small_weight_decay_the_border_is_rho_over_one_plus_half_of_gamma(ve
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("gamma", [-2.0, -2.5, -4.0])
+def test_from_gamma_of_minus_two_or_less_nothing_of_the_order_of_rho_escapes(version: Version, gamma: float) -> None:
+    system = PhiNet(version=version, sigma2=1.5, rho=1e-4)
+    psi = np.geomspace(1e-5, 1e-2, 40)
+    assert [sinks_of(system)[k].psi for k in destinations(system, np.stack([psi, np.full_like(psi, gamma)]))] == [
+        0
+    ] * 40
+    assert "γ(0) > −2" in CLAIMS["c1"](1.5).needs
+
+
+def test_c1_is_told_from_phinet_s_border_also_where_simsiam_has_no_source() -> None:
+    found = CLAIMS["c1"](2.2)
+    assert len(equilibria(SimSiam(sigma2=2.2, rho=0.08))) == 1
+    for version in VERSIONS:
+        system = PhiNet(version=version, sigma2=2.2, rho=0.08)
+        (star,) = (row for row in found.numbers[version] if row["rho"] == 0.08)
+        pairs = zip(star["smallest_psi"], star["gamma"], strict=True)
+        psi, gamma = np.array([pair for pair in pairs if pair[0] is not None]).T
+        assert 0.5 in gamma
+        for share, ends in ((0.999, 0), (1.001, 1)):
+            assert (destinations(system, np.stack([share * psi, gamma])) == ends).all()
+        assert star["simsiam_source"] is None
+        assert "SimSiam has no source" in found.sides[version].why
+    assert "PhiNet always collapses" in CLAIMS["c1"](3.0).corrected.why
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_negative_border_parts_collapse_from_the_negative_sink(version: Version) -> None:
     system = PhiNet(version=version, sigma2=1.5, rho=0.0001)
     saddle = lowest_saddle(system, -1)
@@ -154,6 +181,23 @@ def test_a_small_antisymmetric_part_grows_or_decays_at_the_rate_told(version: Ve
     size = norms(integrate(system, start, times))["asymmetry_g"]
     rate = np.log(size[-1] / size[-2]) / (times[-1] - times[-2])
     assert rate == pytest.approx(row["rate"], rel=0.02)
+
+
+def test_a_rate_that_is_too_fast_to_fit_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "FLOOR", 1e9)
+    row = matrices._alignment("corrected", 1.5, 0.12)
+    assert row["late_rate_over_rho"] is None
+    json.dumps(row, allow_nan=False)
+
+
+def test_the_paper_leaves_one_question_open(findings: dict[str, Finding]) -> None:
+    assert [name for name, finding in findings.items() if not finding.in_paper] == ["cycles"]
+
+
+def test_three_rho_plus_k_is_judged_as_the_paper_says_it(findings: dict[str, Finding]) -> None:
+    for version in VERSIONS:
+        assert findings["positive-definite"].sides[version].holds
+        assert min(findings["positive-definite"].numbers[version]["smallest"]["1"]) < -3 * 0.03
 
 
 def test_a_pair_at_one_sink_is_as_repelling_as_its_antisymmetric_part() -> None:

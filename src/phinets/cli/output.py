@@ -18,7 +18,8 @@ def require_free(path: Path | None, overwrite: bool) -> None:
         return
     if path.is_dir() or not path.parent.is_dir():
         why = "it is a folder" if path.is_dir() else f"there is no folder '{path.parent}'"
-        raise UserError(f"'{path}' can't be written: {why}. Choose another --out, e.g. '{path.stem or 'out'}.png'.")
+        other = f"{path.stem or 'out'}{path.suffix or '.png'}"
+        raise UserError(f"'{path}' can't be written: {why}. Choose another --out, e.g. '{other}'.")
     if path.exists() and not overwrite:
         raise UserError(f"'{path}' is already there. Choose another --out, or say --overwrite to replace it.")
 

@@ -5,19 +5,21 @@ W_hᵀW_h − Φ (which decays as e^(−2ρt) in every flow), of Φ − W_h² (t
 W_g − W_gᵀ and W_h − W_hᵀ, and the eigenvalues of Φ and of the symmetric parts of W_g and W_h.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
-from phinets.dynamics.matrix import MatrixSystem, Weights, packed, unpacked
+from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSystem, MatrixXPhiNet, Weights, packed, unpacked
 from phinets.dynamics.systems import Floats
 
 SQUARE = ("W_g", "W_h")
 MOST_RATES = 1_000_000
 """Evaluations of a flow after which it is given up; paths of the paper's settings take up to 100,000."""
+MOST_WEIGHTS = 2_500
+"""Entries of all matrices together; the integrator solves for a square of so many a side, which takes its time."""
 FLOOR = 1e-9
 """A norm below this is taken for zero when rates are fitted; the integrator errs by less."""
 
@@ -59,6 +61,7 @@ class Start:
 
 def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Floats]:
     """Gaussian weights for a system; the slow encoder begins as a copy of the fast one."""
+    _require_few(system, start.dim, start.input_dim)
     random = np.random.default_rng(seed)
     weights = {"W_f": random.normal(size=(start.dim, start.input_dim)) * start.scale / np.sqrt(start.input_dim)}
     for name in SQUARE:
@@ -66,6 +69,15 @@ def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Flo
         weights[name] = symmetric_part(drawn) if start.symmetric else drawn
     weights["W_s"] = weights["W_f"].copy()
     return {name: weights[name] for name in system.names}
+
+
+def _require_few(system: MatrixSystem, rows: int, columns: int) -> None:
+    entries = sum(rows * (rows if name in SQUARE else columns) for name in system.names)
+    if entries > MOST_WEIGHTS:
+        raise UserError(
+            f"the matrices of width {rows} and input width {columns} have {entries:,} entries, but at most "
+            f"{MOST_WEIGHTS:,} can be followed. Choose a smaller --dim or --input-dim, or smaller matrices."
+        )
 
 
 def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]:
@@ -89,6 +101,16 @@ def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]
 
 def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float = 1e-10) -> Path:
     """The flow from a start, at rising times from 0; LSODA, which turns implicit where the flow is stiff."""
+    _require_few(system, *start["W_f"].shape)
+
+    def rate(vector: Floats) -> Floats:
+        return packed(system, system.flow(unpacked(system, vector, start)))
+
+    return Path(times=times, weights=unpacked(system, _solved(rate, packed(system, start), times, rtol), start))
+
+
+def _solved(flow: Callable[[Floats], Floats], start: Floats, times: Floats, rtol: float) -> Floats:
+    """A vector over time, (n, size), or why it can't be followed."""
     left = MOST_RATES
     too_fast = UserError(
         f"the flow could not be followed to time {times[-1]:g}: it is too fast or too stiff. "
@@ -98,18 +120,17 @@ def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float =
     def rate(_: float, vector: Floats) -> Floats:
         nonlocal left
         left -= 1
-        found = packed(system, system.flow(unpacked(system, vector, start)))
+        found = flow(vector)
         if left < 0 or not np.isfinite(found).all():
             raise too_fast
         return found
 
     with np.errstate(over="ignore", invalid="ignore"):  # told above
-        found = solve_ivp(
-            rate, (0.0, float(times[-1])), packed(system, start), "LSODA", times, rtol=rtol, atol=rtol / 100
-        )
+        found = solve_ivp(rate, (0.0, float(times[-1])), start, "LSODA", times, rtol=rtol, atol=rtol / 100)
     if not found.success:
         raise too_fast
-    return Path(times=times, weights=unpacked(system, found.y.T, start))
+    states: Floats = found.y.T
+    return states
 
 
 def norms(path: Path) -> dict[str, Floats]:
@@ -167,7 +188,7 @@ class Following:
     eigenvalues: Mapping[str, Floats]
     """Each (n, m), falling."""
     predicted: Mapping[str, Floats]
-    """The same of the aligned start's path."""
+    """What `reduced` says of the same."""
 
     @property
     def differences(self) -> Floats:
@@ -178,10 +199,44 @@ class Following:
 
 
 def follow(system: MatrixSystem, start: Weights, times: Floats) -> Following:
-    """Integrate and measure; the prediction starts from `aligned(start)`."""
+    """Integrate and measure, beside the reduced equations."""
     path = integrate(system, start, times)
-    predicted = eigenvalues(integrate(system, aligned(start), times))
+    predicted = reduced(system, start, times)
     return Following(path=path, norms=norms(path), eigenvalues=eigenvalues(path), predicted=predicted)
+
+
+def reduced(system: MatrixSystem, start: Weights, times: Floats) -> dict[str, Floats]:
+    """What the equations of single directions say from `aligned(start)`: phi = a², psi and gamma, (n, m), falling.
+
+    No matrix moves here: each direction has its a, ψ, γ and slow b, and goes by itself (`direction`).
+    """
+    begin = {name: np.diag(matrix) for name, matrix in aligned(start).items()}
+    none = np.zeros_like(begin["W_f"])
+    first = np.stack([begin["W_f"], begin["W_h"], begin.get("W_g", none), begin.get("W_s", none)])
+
+    def rate(vector: Floats) -> Floats:
+        return direction(system, vector.reshape(first.shape)).ravel()
+
+    a, psi, gamma, _ = np.moveaxis(_solved(rate, first.ravel(), times, 1e-10).reshape(-1, *first.shape), 1, 0)
+    found = {"phi": a**2, "psi": psi} | ({"gamma": gamma} if "W_g" in system.names else {})
+    return {name: np.sort(values, axis=1)[:, ::-1] for name, values in found.items()}
+
+
+def direction(system: MatrixSystem, state: Floats) -> Floats:
+    """Rates of (a, ψ, γ, b), (4, …) → (4, …), with targets t₁, t₂ and e = sψa, as `phinets.dynamics.matrix` derives.
+
+    ȧ = ψ·push − ρa, ψ̇ = a·push − ρψ with push = t₁ − e + γ(t₂ − γe), γ̇ = (t₂ − γe)aψ − ργ (published: (t₂ − e)aψ − ργ),
+    ḃ = κ(a − b). What a system lacks is 0 and stays so.
+    """
+    a, psi, gamma, slow = state
+    first = slow if isinstance(system, MatrixByol) else getattr(system, "tau", 1.0) * a
+    second = a if isinstance(system, MatrixFlow) else slow * isinstance(system, MatrixXPhiNet)
+    image = (1 + system.sigma2) * psi * a
+    push = first - image + gamma * (second - gamma * image)
+    pull = second - image * (1 if getattr(system, "version", "corrected") == "published" else gamma)
+    rates = [psi * push, a * push, pull * a * psi]
+    moved = [rate - system.rho * value for rate, value in zip(rates, (a, psi, gamma), strict=True)]
+    return np.stack([*moved, getattr(system, "kappa", 0.0) * (a - slow)])
 
 
 def decay_rate(times: Floats, values: Floats) -> float | None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from warnings import catch_warnings
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics.basins import Box
+from phinets.config.errors import UserError
+from phinets.dynamics.basins import FARTHEST, Box
 from phinets.dynamics.equilibria import Equilibrium, equilibria
 from phinets.dynamics.systems import Floats, PhiNet, SimSiam
 
@@ -29,13 +31,18 @@ class Window(Box):
         return np.array([self.psi_max - self.psi_min, self.gamma_max - self.gamma_min])
 
 
-def window_around(systems: Sequence[SimSiam | PhiNet]) -> Window:
-    """The window that shows every equilibrium with room around it, and at least the neighbourhood of 0 and 1/s."""
+def window_around(systems: Sequence[SimSiam | PhiNet], starts: Sequence[Sequence[float]] = ()) -> Window:
+    """The window that shows every equilibrium and start with room around, and at least the neighbourhood of 0 and 1/s.
+
+    A start is a ψ, or a ψ and a γ.
+    """
     s = min(system.s for system in systems)
     points = [point for system in systems for point in equilibria(system)]
-    psi = np.array([-0.25 / s, 1.3 / s, *(point.psi for point in points)])
-    gamma = np.array([-0.3, 1.1, *(point.gamma or 0.0 for point in points)])
-    (a, b), (c, d) = ((v.min() - 0.08 * np.ptp(v), v.max() + 0.08 * np.ptp(v)) for v in (psi, gamma))
+    psi = np.array([-0.25 / s, 1.3 / s, *(point.psi for point in points), *(start[0] for start in starts)])
+    rises = [value for start in starts for value in start[1:2]]
+    gamma = np.array([-0.3, 1.1, *(point.gamma or 0.0 for point in points), *rises])
+    ends = ((v.min() - 0.08 * np.ptp(v), v.max() + 0.08 * np.ptp(v)) for v in (psi, gamma))
+    (a, b), (c, d) = (np.clip(pair, -FARTHEST, FARTHEST) for pair in ends)
     return Window(psi_min=float(a), psi_max=float(b), gamma_min=float(c), gamma_max=float(d))
 
 
@@ -82,10 +89,13 @@ def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats
         return float((np.linalg.norm(state - places[sinks], axis=1) / radius[sinks]).min() - 1)
 
     outside.terminal = True  # type: ignore[attr-defined]
-    done = solve_ivp(
-        lambda time, state: system.flow(state), (0, 200 / system.rho), np.asarray(start, dtype=float),
-        method="LSODA", rtol=1e-9, atol=1e-12, events=outside,
-    )  # fmt: skip
+    with catch_warnings(action="ignore"):  # told below
+        done = solve_ivp(
+            lambda time, state: system.flow(state), (0, 200 / system.rho), np.asarray(start, dtype=float),
+            method="LSODA", rtol=1e-9, atol=1e-12, events=outside,
+        )  # fmt: skip
+    if not done.success:
+        raise UserError(f"the start {tuple(map(float, start))} could not be followed: it is too far out. Start nearer.")
     states: Floats = done.y
     off = np.linalg.norm(states[:, -1] - places, axis=1) / radius
     nearest = int(off.argmin())

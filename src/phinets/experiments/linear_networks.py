@@ -147,6 +147,8 @@ def deviations(path: Path, flow: Path) -> dict[str, float]:
     }
 
 
-def order(rates: Floats, values: Floats) -> float:
-    """The p of values ~ ratesᵖ, by least squares."""
+def order(rates: Floats, values: Floats) -> float | None:
+    """The p of values ~ ratesᵖ, by least squares; None where a value is 0, as from weights that rest."""
+    if not np.all(values > 0):
+        return None
     return float(np.polyfit(np.log(rates), np.log(values), 1)[0])

@@ -21,7 +21,7 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
     """The state space of PhiNet under one weight decay; without starts, a few are chosen."""
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
-    seen = window or window_around([system])
+    seen = window or window_around([system], starts)
     plane(axes, system, seen, starts or sample_starts(seen))
     axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     legend(figure)
@@ -44,7 +44,7 @@ def regimes(version: Version, sigma2: float) -> Figure:
 def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Sequence[float] = ()) -> Figure:
     """SimSiam's rate over ψ, a panel for each system: where it grows, where it shrinks, where it rests."""
     figure = Figure(figsize=(5.5 * len(systems), 3.4), layout="constrained")
-    seen = window or window_around(systems)
+    seen = window or window_around(systems, [[start] for start in starts])
     for axes, system in zip(figure.subplots(1, len(systems), squeeze=False).flat, systems, strict=True):
         rate(axes, system, seen)
         for start in starts:
@@ -56,7 +56,7 @@ def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Seque
 def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = (STAR,)) -> Figure:
     """PhiNet above SimSiam on the same ψ axis, from the same starts: what the second predictor saves."""
     simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)
-    seen = window or window_around([system, simsiam])
+    seen = window or window_around([system, simsiam], starts)
     figure = Figure(figsize=(7, 6), layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     plane(above, system, seen, starts)

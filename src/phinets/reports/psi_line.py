@@ -42,15 +42,15 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
 
 
 def run(axes: Axes, system: SimSiam, start: float) -> None:
-    """The way of a start along the line, a little above it, with its ★."""
+    """The way of a start along the line, a little above it, with its ★; what lies outside the axes is left out."""
     states, sink = trajectory(system, [start])
     colour = colour_of(sink)
     level = 0.25 * axes.get_ylim()[1]
-    axes.plot(start, level, marker="*", markersize=12, color=colour, zorder=6, clip_on=False)
-    axes.annotate(
-        "", (float(states[0, -1]), level), (start, level),
-        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "mutation_scale": 14}, zorder=5,
-    )  # fmt: skip
+    first, last = (float(np.clip(psi, *axes.get_xlim())) for psi in (start, states[0, -1]))
+    axes.plot(start, level, marker="*", markersize=12, color=colour, zorder=6, clip_on=first != start)
+    if first != last:
+        looks = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "mutation_scale": 14}
+        axes.annotate("", (last, level), (first, level), arrowprops=looks, zorder=5)
 
 
 def _arrow(axes: Axes, start: float, end: float) -> None:

@@ -16,6 +16,9 @@ from phinets.config.errors import UserError
 if TYPE_CHECKING:
     from phinets.dynamics.basins import Basins
 
+ENDINGS = (".png", ".svg", ".pdf", ".npz")
+BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
+
 
 @dataclass(frozen=True)
 class Options(Setting):
@@ -45,7 +48,7 @@ def command(words: list[str]) -> Outcome:
     """The basins of a box."""
     options = parse_words(Options, "dynamics basins", words)
     require_free(options.out, options.overwrite)
-    if options.out is not None and options.out.suffix not in ENDINGS:
+    if options.out is not None and options.out.suffix.lower() not in ENDINGS:
         raise UserError(f"'{options.out}' can't be written: its ending must be one of {', '.join(ENDINGS)}.")
     from phinets.dynamics.basins import Box, basins, simsiam_beside
 
@@ -60,10 +63,6 @@ def command(words: list[str]) -> Outcome:
     return Outcome(document, lambda console: _show(console, found, simsiam))
 
 
-ENDINGS = (".png", ".svg", ".pdf", ".npz")
-BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
-
-
 def _plain(found: "Basins") -> dict[str, Any]:
     return {
         "sinks": [sink.plain() | {"share": share} for sink, share in zip(found.sinks, found.shares, strict=True)],
@@ -73,7 +72,7 @@ def _plain(found: "Basins") -> dict[str, Any]:
 
 
 def _write(path: Path, found: "Basins", simsiam: "Basins") -> None:
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         return _save(path, found)
     from phinets.reports.basin_map import basin_map
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Options(Family):
     """Every weight decay at which equilibria are born or change their kind, and the number of sinks between them.
 
+    The paper's words STRONG, MEDIUM, LIGHT and WEAK stand for the number of sinks with ψ > 0 and ψ < 0 alone.
+
     Example: phinets dynamics bifurcations --version published --sigma2 1.5 --out diagram.png
     """
 
@@ -30,8 +32,8 @@ class Options(Family):
     out: Path | None = None
     """Draw into this file; the ending tells the format: .png, .svg, .pdf."""
     figure: Literal["diagram", "map"] = "diagram"
-    """diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. Both begin at ρ = 1e-5
-    where rho-min is 0."""
+    """diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. Where rho-min is 0
+    both begin at ρ = 1e-5, or at a thousandth of rho-max where that is less."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
@@ -62,7 +64,8 @@ def _draw(options: Options, path: Path) -> None:
     from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
 
     draw = {"diagram": bifurcation_diagram, "map": sink_diagram}[options.figure]
-    save_figure(path, draw(options.flow_at(1.0), options.rho_min or 1e-5, options.rho_max), colours=256)
+    first = options.rho_min or min(1e-5, options.rho_max / 1e3)
+    save_figure(path, draw(options.flow_at(1.0), first, options.rho_max), colours=256)
 
 
 def _show(console: Console, whole: "Bifurcations") -> None:

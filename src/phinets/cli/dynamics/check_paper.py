@@ -22,6 +22,9 @@ SIDES = ("published", "corrected")
 class CheckPaper:
     """Go through the paper's statements on dynamics: which hold for its printed equations, which for corrected ones.
 
+    Each statement has its own system and weight decays, and is judged for both versions: there is no --system,
+    --version or --rho.
+
     Example: phinets dynamics check-paper --only c1 c2 symmetry
     """
 
@@ -62,5 +65,8 @@ def _show(console: Console, found: "Mapping[str, Finding]") -> None:
             table.add_row("needs", escape(finding.needs))
         console.print(table, highlight=False)
         console.print()
-    held = {side: sum(finding.sides[side].holds for finding in found.values()) for side in SIDES}
-    console.print(", ".join(f"{side}: {n} of {len(found)} hold" for side, n in held.items()), highlight=False)
+    paper = [finding for finding in found.values() if finding.in_paper]
+    held = {side: sum(finding.sides[side].holds for finding in paper) for side in SIDES}
+    told = ", ".join(f"{side}: {n} of {len(paper)} hold" for side, n in held.items())
+    beside = "; not counted, as the paper does not say it: cycles" if len(paper) < len(found) else ""
+    console.print(told + beside, highlight=False, soft_wrap=True)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS = 12
 """Times in the table, the first is 0, the others stand in equal ratios."""
+LONGEST = 1e6
+"""Time that a flow is given unasked, however small its weight decay."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Flow(MatrixWords):
     """
 
     time: float | None = None
-    """How long, above 0; unset: 10/ρ."""
+    """How long, above 0; unset: 10/ρ, but at most 1e6."""
     out: Path | None = None
     """Draw the path into this file; the ending tells the format."""
     overwrite: bool = False
@@ -51,7 +53,7 @@ def command(words: list[str]) -> Outcome:
 
     from phinets.dynamics.matrix_paths import follow
 
-    weights, last = options.weights(), options.time or 10 / options.rho
+    weights, last = options.weights(), options.time or min(10 / options.rho, LONGEST)
     told = np.concatenate([[0.0], np.geomspace(last / 1000, last, ROWS - 1)])
     times = np.unique(np.concatenate([told, np.linspace(0, last, 201)]))
     found = follow(options.flow(), weights, times)
@@ -111,8 +113,11 @@ def _show(console: Console, document: dict[str, Any]) -> None:
     measured = [name for name in rows[0] if name not in ("time", "eigenvalues", "predicted", "difference")]
     _print(console, measured, [(row["time"], [f"{row[name]:.2g}" for name in measured]) for row in rows])
     sides = ("eigenvalues", "predicted")
-    listed = [[" ".join(f"{v:.3f}" for v in row[side]["psi"]) for side in sides] for row in rows]
-    _print(console, ["ψ", "ψ, reduced"], [(row["time"], cells) for row, cells in zip(rows, listed, strict=True)])
+    for name, letter in (("psi", "ψ"), ("gamma", "γ")):
+        if name in rows[0]["eigenvalues"]:
+            listed = [[" ".join(f"{v:.3f}" for v in row[side][name]) for side in sides] for row in rows]
+            cells = [(row["time"], pair) for row, pair in zip(rows, listed, strict=True)]
+            _print(console, [letter, f"{letter}, reduced"], cells)
     rates = ", ".join(f"{name} {'–' if r is None else f'{r:.3g}'}" for name, r in summary["decay_rates"].items())
     lines = [
         f"rates of decay over the later half: {rates} (2ρ = {summary['two_rho']:g}, 3ρ = {summary['three_rho']:g})",

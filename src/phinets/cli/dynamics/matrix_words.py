@@ -55,10 +55,15 @@ class MatrixWords:
 
     def flow(self) -> "MatrixSystem":
         """The flow, or what is wrong with its words."""
-        from phinets.dynamics.matrix import MATRIX_FLOWS
+        from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
 
+        if self.system == "phinet-phi":
+            raise UserError(
+                "phinet-phi is one direction of the matrix flow: `phinets dynamics equilibria`, `bifurcations` and "
+                "`basins` have it. Here say --system phinet; the reduced equations are told beside it."
+            )
         name = "phinet" if self.system == "matrix" else self.system
-        kind = look_up("system", name, MATRIX_FLOWS)
+        kind = look_up("system", name, {**MATRIX_FLOWS, "matrix": MatrixFlow})
         look_up("version", self.version, VERSIONS)
         require_rho(self.rho)
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": self.rho}
@@ -100,6 +105,7 @@ class MatrixWords:
 def read_weights(path: Path) -> "dict[str, Floats]":
     """The arrays of an .npz file, or why they can't be read."""
     import zipfile
+    import zlib
 
     import numpy as np
 
@@ -114,5 +120,5 @@ def read_weights(path: Path) -> "dict[str, Floats]":
             return {name: arrays[name] for name in arrays.files}
     except UserError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"'{path}' can't be read as .npz: {error}. {how}") from None

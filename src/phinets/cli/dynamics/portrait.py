@@ -1,6 +1,5 @@
 """`phinets dynamics portrait`."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +52,8 @@ class Options(Family):
             self.flow_at(self.rho)
             if self.figure in ("regimes", "line"):
                 raise UserError(f"--figure {self.figure} has its own weight decays. Leave --rho {self.rho} out.")
-        if not all(math.isfinite(number) for pair in self.start for number in pair):
-            raise UserError(f"--start is {self.start}, but a trajectory starts at finite numbers.")
+        if self.start:
+            self._require_near()
         if self.figure == "regimes" and (self.box or self.start):
             raise UserError("--figure regimes has its own boxes and starts. Leave --box and --start out.")
         if self.system not in SHOWN[self.figure]:
@@ -62,6 +61,17 @@ class Options(Family):
                 f"--figure {self.figure} can't show {self.system}: it has room for "
                 f"{' or '.join(SHOWN[self.figure])}. Say --system {SHOWN[self.figure][0]}."
             )
+
+    def _require_near(self) -> None:
+        from phinets.dynamics.basins import FARTHEST
+
+        for pair in self.start:
+            if not all(abs(number) <= FARTHEST for number in pair):
+                psi, gamma = pair
+                raise UserError(
+                    f"--start {psi:g} {gamma:g} can't be followed: a trajectory starts at finite numbers within "
+                    f"±{FARTHEST:g}."
+                )
 
 
 def command(words: list[str]) -> Outcome:

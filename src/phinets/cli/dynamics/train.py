@@ -92,7 +92,7 @@ def _row(options: Train, plan: Any, weights: "dict[str, Floats]") -> dict[str, A
     return row
 
 
-def _order(rows: list[dict[str, Any]], version: str, measure: str) -> float:
+def _order(rows: list[dict[str, Any]], version: str, measure: str) -> float | None:
     import numpy as np
 
     from phinets.experiments.linear_networks import order
@@ -119,7 +119,7 @@ def _show(console: Console, document: dict[str, Any]) -> None:
         f"{source}; distances are the largest up to time {document['time']:g}: of all weights (Frobenius), and of "
         "any eigenvalue"
     ]
-    if "order" in document:
+    if document.get("order", {}).get("weights") is not None:
         lines.append(f"the distance shrinks like rate^{document['order']['weights']:.2f}")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

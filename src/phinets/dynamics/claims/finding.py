@@ -36,11 +36,14 @@ class Finding:
     """All that the verdicts rest on; plain values."""
     needs: str = ""
     """Which starting values or settings it takes, and how words like ≫ were read."""
+    in_paper: bool = True
+    """Whether the paper says it, or it is a question that the paper leaves open."""
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         sides = {name: {"holds": side.holds, "why": side.why} for name, side in self.sides.items()}
-        return {"statement": self.statement, "where": self.where, **sides, "needs": self.needs, "numbers": self.numbers}
+        told = {"statement": self.statement, "where": self.where, "in_paper": self.in_paper}
+        return {**told, **sides, "needs": self.needs, "numbers": self.numbers}
 
     @property
     def sides(self) -> dict[str, Verdict]:

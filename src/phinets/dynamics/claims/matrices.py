@@ -19,6 +19,8 @@ SMALL = Start(dim=3, input_dim=4)
 SYMMETRIC = Start(dim=3, input_dim=4, symmetric=True)
 BROKEN = 0.01
 """An asymmetry above this at the end is no remnant of the start."""
+GONE = 0.01
+"""A share of commutators' norm below this has decayed."""
 NEUTRAL = 1e-6
 """A rate below this share of ρ is the zero of a rotation."""
 
@@ -81,36 +83,46 @@ def alignment(sigma2: float) -> Finding:
 
     def judge(version: Version) -> tuple[Verdict, Any]:
         rows = [_alignment(version, sigma2, rho) for rho in RHOS]
-        slowest = min(row["late_rate_over_rho"] for row in rows)
         shrink = max(row["left_at_end"] for row in rows)
         why = "; ".join(
-            f"ρ = {row['rho']:g}: late rate {row['late_rate_over_rho']:.2g}ρ, "
-            f"{row['left_after_1_over_rho']:.0%} left after 1/ρ, grew for a while in {row['rose']} of {len(SEEDS)}"
+            f"ρ = {row['rho']:g}: late rate {_in_rho(row['late_rate_over_rho'])}, "
+            f"{row['left_at_end']:.1g} left at the end, {row['left_after_1_over_rho']:.0%} left after 1/ρ, "
+            f"grew for a while in {row['rose']} of {len(SEEDS)}"
             for row in rows
         )
-        return Verdict(holds=shrink < 1e-2 and slowest >= 3, why=why), rows
+        return Verdict(holds=shrink < GONE, why=why), rows
 
     return Finding(
-        statement="The commutators decay and eigenspaces quickly align: at the rate 3ρ at least where K is positive",
+        statement="The commutators decay to 0: the eigenspaces of Φ, W_g and W_h align",
         where="Section 4, Eigenvalue dynamics; Appendix, Eigenspace Alignment",
-        needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; judged by a late rate ≥ 3ρ",
+        needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; judged by less than "
+        f"{GONE:g} of the norm left after 12/ρ; the paper's rate, 3ρ at least, is for a positive definite K only",
         **on_both(judge),
     )
 
 
-def _alignment(version: Version, sigma2: float, rho: float) -> dict[str, float]:
-    """Means over the seeds of the norm of all three commutators."""
+def _in_rho(rate: float | None) -> str:
+    return "too fast to tell" if rate is None else f"{rate:.2g}ρ"
+
+
+def _alignment(version: Version, sigma2: float, rho: float) -> dict[str, Any]:
+    """What becomes of the norm of all three commutators over the seeds: slowest late rate, mean and largest rest.
+
+    A seed whose norm is soon below FLOOR has no late rate; where none has one, it is None.
+    """
     system = MatrixFlow(version=version, sigma2=sigma2, rho=rho)
     times = np.linspace(0, 12, 121) / rho
     late, left, last, rose = [], [], [], 0
     for seed in SEEDS:
         size = _commutators(integrate(system, random_start(system, SYMMETRIC, seed), times, rtol=1e-8))
         seen = (times > 5 / rho) & (size > FLOOR)
-        late.append(-float(np.polyfit(times[seen], np.log(size[seen]), 1)[0]) / rho if seen.sum() > 3 else float("inf"))
+        if seen.sum() > 3:
+            late.append(-float(np.polyfit(times[seen], np.log(size[seen]), 1)[0]) / rho)
         left.append(float(size[10] / size[0]))
         last.append(float(size[-1] / size[0]))
         rose += bool((size > 1.01 * np.minimum.accumulate(size)).any())
-    means = {"late_rate_over_rho": float(np.median(late)), "left_after_1_over_rho": float(np.mean(left))}
+    slowest = min(late, default=None)
+    means = {"late_rate_over_rho": slowest, "left_after_1_over_rho": float(np.mean(left))}
     return {"rho": rho, **means, "left_at_end": max(last), "rose": rose}
 
 
@@ -140,7 +152,8 @@ def symmetry(sigma2: float) -> Finding:
         statement="A1: W_g and W_h may be taken as symmetric; symmetry attracts",
         where="Section 4, (A1)",
         needs="where two directions share a sink, antisymmetric parts obey δḣ = −{s(1+γ²)ψ² + ρ}δh − ψ²δg and "
-        "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for (1+γ)ρ > ψ³)",
+        "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for "
+        "ψ{(1+γ)ρ − ψ³} > 0)",
         **on_both(judge),
     )
 

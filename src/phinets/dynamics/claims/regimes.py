@@ -178,9 +178,11 @@ def cycles(sigma2: float) -> Finding:
         return Verdict(holds=largest < 0 and axis == 0, why=why), {"largest_divergence": largest, "rate_on_axis": axis}
 
     return Finding(
-        statement="The flow of (ψ, γ) has no cycles (not in the paper, which shows none)",
+        statement="The flows of (ψ, γ) and of (φ, ψ, γ) have no cycles (not in the paper, which shows none)",
+        in_paper=False,
         where="Section 4, Eq. PhiNet-dynamics",
-        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so none there",
+        needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so none there. "
+        "Not proved for the matrix flow or for X-PhiNet",
         **on_both(judge),
     )
 

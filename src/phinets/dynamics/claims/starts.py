@@ -38,38 +38,42 @@ def wider_basin(sigma2: float) -> Finding:
         rows = [row for rho in RHOS if (row := _borders(version, sigma2, rho))]
         star = next((row for row in rows if row["rho"] == STAR_RHO), None)
         if star is None:
-            return Verdict(holds=False, why=f"no border at ρ = {STAR_RHO}"), rows
+            return Verdict(holds=False, why=f"PhiNet always collapses at ρ = {STAR_RHO}"), rows
         need = dict(zip(GAMMAS, star["smallest_psi"], strict=True))[STAR[1]]
         if need is None:
             return Verdict(holds=False, why=f"from γ(0) = {STAR[1]} no ψ(0) escapes at ρ = {STAR_RHO}"), rows
         source, smallest = star["simsiam_source"], rows[-1]
+        beside = "SimSiam has no source: it always collapses" if source is None else f"SimSiam's source is {source:.5f}"
         pairs = zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True)
         off = max(abs(found / formula - 1) for found, formula in pairs if found is not None)
         escapes = "escapes" if need < STAR[0] else "collapses"
         why = (
             f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} "
-            f"({STAR[0] / need - 1:+.1%}); SimSiam's source is {source:.5f}. At ρ = {smallest['rho']:g} and "
+            f"({STAR[0] / need - 1:+.1%}); {beside}. At ρ = {smallest['rho']:g} and "
             f"γ(0) = {listed(GAMMAS, 3)} ψ(0)/ρ must be above "
             f"{listed([(psi or np.nan) / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: "
             f"1/(1 + γ(0)/2) to {off:.2%}"
         )
-        holds = need < STAR[0] < source
-        return Verdict(holds=holds, why=why), rows
+        return Verdict(holds=need < STAR[0] and (source is None or STAR[0] < source), why=why), rows
 
     return Finding(
         statement="C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)",
         where="Section 4, C1; Fig. comparison (ρ = 0.08)",
-        needs="for small ρ, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt)",
+        needs="for small ρ and γ(0) > −2, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt), "
+        "by which for γ(0) ≤ −2 every small ψ(0) collapses",
         **on_both(judge),
     )
 
 
 def _borders(version: Version, sigma2: float, rho: float) -> dict[str, Any] | None:
-    """The smallest ψ(0) that escapes, for each γ(0), beside SimSiam's source; None where everything collapses."""
+    """The smallest ψ(0) that escapes, for each γ(0), beside SimSiam's source; None where PhiNet always collapses.
+
+    SimSiam's source is None where SimSiam always collapses.
+    """
     system = PhiNet(version=version, sigma2=sigma2, rho=rho)
     saddle = lowest_saddle(system, 1)
     source = [each.psi for each in equilibria(SimSiam(sigma2=sigma2, rho=rho)) if each.kind == "source"]
-    if saddle is None or not source:
+    if saddle is None:
         return None
     found = escape_from(system, saddle, GAMMAS)
     guess = [rho / (1 + gamma / 2) for gamma in GAMMAS]
@@ -78,7 +82,7 @@ def _borders(version: Version, sigma2: float, rho: float) -> dict[str, Any] | No
         "gamma": list(GAMMAS),
         "smallest_psi": [None if np.isnan(psi) else psi for psi in found],
         "small_rho_formula": guess,
-        "simsiam_source": source[0],
+        "simsiam_source": source[0] if source else None,
     }
 
 
