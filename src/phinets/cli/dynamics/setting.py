@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from phinets.config.errors import UserError, look_up
+from phinets.config.errors import UserError, look_up, unknown
 
 if TYPE_CHECKING:
     from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, XPhiNet
@@ -55,7 +55,9 @@ class Family:
                 "phinet-phi. Say --system phinet-phi; the matrix flow itself is `phinets dynamics flow`."
             )
         require_rho(rho)
-        kind = look_up("system", self.system, SYSTEMS)
+        if self.system not in SYSTEMS:
+            raise UserError(unknown("system", self.system, [*SYSTEMS, "matrix"]))
+        kind = SYSTEMS[self.system]
         look_up("version", self.version, VERSIONS)
         given: dict[str, Any] = {"sigma2": self.sigma2, "rho": rho}
         if self.system != "simsiam":
