@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from phinets.dynamics.equilibria import Equilibrium
+from phinets.dynamics.paths import FIRST, arms
 from phinets.dynamics.systems import Floats, PhiNet
 
-FIRST = 1e-6
-"""How far from the saddle the two arms begin, in units of the plane's scales; there they bend by its square."""
 PIECES = 4000
 
 
@@ -18,29 +16,12 @@ def border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -> tuple
 
     Each ends where |γ| is gamma_max or |ψ| is 2/s. The plane is seen in units of 1/s and 1, and followed at unit speed.
     """
-    scales = np.array([1 / system.s, 1.0])
-    point = np.array(saddle.state)
-    values, vectors = np.linalg.eig(system.jacobian(point))
-    along = vectors[:, values.real.argmin()].real
-    along *= np.sign(along[1]) / np.linalg.norm(along / scales)
 
-    def back(_: float, state: Floats) -> Floats:
-        rate = -system.flow(state)
-        return rate / (np.linalg.norm(rate / scales) + 1e-300)
-
-    def inside(_: float, state: Floats) -> float:
+    def room(state: Floats) -> float:
         return float(min(gamma_max - abs(state[1]), 2 / system.s - abs(state[0])))
 
-    inside.terminal = True  # type: ignore[attr-defined]
     lengths = np.linspace(0, 2 * gamma_max, PIECES + 1)
-    lower, upper = (
-        solve_ivp(
-            back, (0, lengths[-1]), point + side * FIRST * along, "RK45", lengths, events=inside,
-            rtol=1e-9, atol=1e-12, max_step=0.05,
-        ).y
-        for side in (-1, 1)
-    )  # fmt: skip
-    return lower, upper
+    return arms(system, saddle, np.array([1 / system.s, 1.0]), room, lengths)
 
 
 def crossing(arm: Floats, variable: int, value: float) -> float:

@@ -1,6 +1,6 @@
 """Lines in the plane of ψ and γ: nullclines, trajectories, and the manifolds that part the basins."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from warnings import catch_warnings
 
@@ -12,6 +12,8 @@ from phinets.dynamics.basins import FARTHEST, Box
 from phinets.dynamics.equilibria import Equilibrium, equilibria
 from phinets.dynamics.systems import Floats, PhiNet, SimSiam
 
+FIRST = 1e-6
+"""How far from a saddle its arms begin, in units of the plane's scales; there they bend by its square."""
 NEAR = 1e-6
 """A trajectory has come to its sink when it is so near, or a hundredth of the way from it to the next equilibrium."""
 
@@ -103,24 +105,41 @@ def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats
 
 
 def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tuple[Floats, Floats]:
-    """The two arms (2, n) of all that ends in a saddle, followed back in time until they leave the window.
+    """The two arms (2, n) of all that ends in a saddle, followed back in time until they leave the window."""
 
-    They start along the eigenvector of the negative eigenvalue, and go at unit speed as the window sees it.
-    """
-    jacobian = system.jacobian(np.array(saddle.state))
-    values, vectors = np.linalg.eig(jacobian)
-    along = vectors[:, values.real.argmin()].real
-    along /= np.linalg.norm(along / window.size)
-
-    def back(length: float, state: Floats) -> Floats:
-        rate = -system.flow(state)
-        return rate / (np.linalg.norm(rate / window.size) + 1e-300)
-
-    def inside(length: float, state: Floats) -> float:
+    def room(state: Floats) -> float:
         share = (state - window.corner) / window.size
         return float(0.75 - np.abs(share - 0.5).max())
 
+    return arms(system, saddle, window.size, room, np.linspace(0, 8, 1601))
+
+
+def arms(
+    system: PhiNet, saddle: Equilibrium, scales: Floats, room: Callable[[Floats], float], lengths: Floats
+) -> tuple[Floats, Floats]:
+    """What ends in a saddle, followed back in time at unit speed in units of `scales`: both arms (2, n) at `lengths`.
+
+    They start along the eigenvector of the negative eigenvalue, the first with γ below the saddle's, and end where
+    `room` is used up.
+    """
+    point = np.array(saddle.state)
+    values, vectors = np.linalg.eig(system.jacobian(point))
+    along = vectors[:, values.real.argmin()].real
+    along *= np.sign(along[1]) / np.linalg.norm(along / scales)
+
+    def back(_: float, state: Floats) -> Floats:
+        rate = -system.flow(state)
+        return rate / (np.linalg.norm(rate / scales) + 1e-300)
+
+    def inside(_: float, state: Floats) -> float:
+        return room(state)
+
     inside.terminal = True  # type: ignore[attr-defined]
-    starts = (np.array(saddle.state) + side * 1e-5 * along for side in (-1, 1))
-    first, second = (solve_ivp(back, (0, 8), start, rtol=1e-8, atol=1e-11, events=inside).y for start in starts)
-    return first, second
+    lower, upper = (
+        solve_ivp(
+            back, (0, lengths[-1]), point + side * FIRST * along, "RK45", lengths, events=inside,
+            rtol=1e-9, atol=1e-12, max_step=0.05,
+        ).y
+        for side in (-1, 1)
+    )  # fmt: skip
+    return lower, upper
