@@ -68,5 +68,6 @@ def _show(console: Console, found: "Mapping[str, Finding]") -> None:
     paper = [finding for finding in found.values() if finding.in_paper]
     held = {side: sum(finding.sides[side].holds for finding in paper) for side in SIDES}
     told = ", ".join(f"{side}: {n} of {len(paper)} hold" for side, n in held.items())
-    beside = "; not counted, as the paper does not say it: cycles" if len(paper) < len(found) else ""
-    console.print(told + beside, highlight=False, soft_wrap=True)
+    own = ", ".join(name for name, finding in found.items() if not finding.in_paper)
+    beside = f"; not counted, as the paper does not say it: {own}" if own else ""
+    console.print(told * bool(paper) + beside.removeprefix("; " * (not paper)), highlight=False, soft_wrap=True)

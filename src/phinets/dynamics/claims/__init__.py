@@ -22,7 +22,12 @@ from phinets.dynamics.claims.regimes import (
     simsiam_threshold,
     thresholds,
 )
-from phinets.dynamics.claims.starts import negative_sink, off_the_parabola, wider_basin
+from phinets.dynamics.claims.starts import (
+    negative_sink,
+    negative_sink_off_the_parabola,
+    off_the_parabola,
+    wider_basin,
+)
 
 __all__ = ["CLAIMS", "Finding", "Verdict", "check_paper"]
 
@@ -36,6 +41,7 @@ CLAIMS: Mapping[str, Claim] = {
     "c1": wider_basin,
     "c2": negative_sink,
     "c2-off-parabola": off_the_parabola,
+    "c2-sink-off-parabola": negative_sink_off_the_parabola,
     "parabola": parabola,
     "fast-parabola": fast_parabola,
     "alignment": alignment,

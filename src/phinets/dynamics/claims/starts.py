@@ -137,6 +137,42 @@ def off_the_parabola(sigma2: float) -> Finding:
     )
 
 
+def negative_sink_off_the_parabola(sigma2: float) -> Finding:
+    """C2 with φ as a variable of its own: for which φ(0) the negative sink still draws a negative start."""
+    psi, gammas, phis = -0.1, (-2.0, -4.0), np.geomspace(1e-4, 1.0, 81)
+
+    def judge(version: Version) -> tuple[Verdict, Any]:
+        system = PhiNetPhi(version=version, sigma2=sigma2, rho=WEAK)
+        negative = [k for k, sink in enumerate(sinks_of(system)) if sink.psi < 0]
+        if not negative:
+            return Verdict(holds=False, why=f"no sink with ψ < 0 at ρ = {WEAK:g}"), {"drawn": {}}
+        drawn = {}
+        for gamma in gammas:
+            starts = np.stack([phis, np.full_like(phis, psi), np.full_like(phis, gamma)])
+            drawn[f"{gamma:g}"] = phis[np.isin(destinations(system, starts), negative)]
+        told = "; ".join(f"γ(0) = {gamma}: {_range(found, phis)}" for gamma, found in drawn.items())
+        numbers = {"psi": psi, "drawn": {gamma: found.tolist() for gamma, found in drawn.items()}}
+        whole = all(len(found) == len(phis) for found in drawn.values())
+        return Verdict(holds=whole, why=f"from ψ(0) = {psi:g} it is reached with {told}"), numbers
+
+    return Finding(
+        statement="C2: the negative sink draws negative starts off the parabola φ = ψ² as well (not in the paper)",
+        where="Section 4, C2, before φ is eliminated (ρ = 0.0001)",
+        needs=f"φ(0) from {phis[0]:g} to {phis[-1]:g} was tried, in equal ratios; the parabola has {psi**2:g}",
+        in_paper=False,
+        **on_both(judge),
+    )
+
+
+def _range(found: Floats, tried: Floats) -> str:
+    if not len(found):
+        return "no φ(0)"
+    if len(found) == len(tried):
+        return "every φ(0)"
+    low = "" if found[0] == tried[0] else f" from {found[0]:.3g}"
+    return f"φ(0){low}" + ("" if found[-1] == tried[-1] else f" up to {found[-1]:.3g}")
+
+
 def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
     """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where the largest does too; None: none does.
 
