@@ -15,7 +15,7 @@ from phinets.evaluation.features import require_numbers
 
 STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of L2 that are tried, from strong to weak."""
-AXES_AT_MOST = 2048
+AXES_AT_MOST = 4096
 """Beyond so many features or examples their principal axes cost more than they save."""
 PATIENCE = 2
 """Strengths that may do worse than the best before weaker ones are no longer tried."""
