@@ -26,6 +26,7 @@ from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import RunConfig, Saving
 from phinets.data import Rejects
 from phinets.engine.checkpoint import Keeper
+from phinets.engine.course import Course, Leg
 from phinets.engine.device import pick_device
 from phinets.engine.feed import Feed, Part
 from phinets.engine.journal import Journal
@@ -158,8 +159,7 @@ def run_loop(trainee: Trainee, feed: Feed | ReadyMade) -> None:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "metrics.jsonl") as journal:
         Loop(
             trainee=trainee,
-            feed=feed,  # type: ignore[arg-type]
-            timetable=timetable,
+            course=Course((Leg(feed, timetable),)),  # type: ignore[arg-type]
             journal=journal,
             rejects=Rejects(0),
             keeper=Keeper(Path(folder), Saving(), LOOP_STEPS),

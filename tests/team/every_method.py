@@ -23,8 +23,8 @@ def trajectory(config: RunConfig) -> dict[str, Any]:
     """The losses of a run's steps, and the learner that they led to."""
     bench = set_up(config)
     losses = []
-    for step, part in enumerate(bench.feed.stream(0, bench.timetable.total)):
-        rate, peak = bench.timetable.rate(step), bench.timetable.peak_lr
+    for step, part in enumerate(bench.course.stream(0, bench.course.total)):
+        rate, peak = bench.course.rate(step), bench.course.peak_lr
         made = train_step(bench.trainee, [part.views], rate=rate, peak=peak)
         losses.append(team.mean(torch.stack([made.total, *made.terms.values()])))
     return {"losses": torch.stack(losses), "learner": bench.trainee.learner.state_dict()}

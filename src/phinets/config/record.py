@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from phinets.config.continual import ContinualConfig, Readout
+from phinets.config.methods import Clock
 from phinets.config.run import RunConfig
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
@@ -62,3 +64,72 @@ class RunRecord:
     environment: dict[str, Any]
     summary: Summary
     journal: list[dict[str, Any]]
+
+
+Accuracies = tuple[float | None, ...]
+"""Percent right on each task, in the stream's order; None where it could not be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMatrix:
+    """One readout of one encoder after every task, and what follows from it."""
+
+    readout: Readout
+    encoder: Clock
+    matrix: tuple[Accuracies, ...]
+    """a[t][i]: percent right on task i once task t was learned; full, save for tasks that were appended after t."""
+    untrained: Accuracies
+    """The same of the encoder before its first step."""
+    average: float | None
+    """A_T: the mean of the last row."""
+    stages: Accuracies
+    """A_t after every task: the mean over the tasks that have come."""
+    forgetting_max: float | None
+    """By the paper's formula: the best that was reached before the last task, less what is left; may be negative."""
+    forgetting_diag: float | None
+    """By UCL's code: what was reached right after the task, less what is left."""
+    backward_transfer: float | None
+    """What later tasks added to earlier ones: the negative of `forgetting_diag`."""
+    forward_transfer: float | None
+    """What earlier tasks gave to one before it came: a[i−1][i] less the untrained encoder's."""
+    protocol: str
+    """Readout, k, temperature, bank, test images, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinualSummary:
+    """The numbers of a finished run over a stream: its summary.json."""
+
+    method: str
+    backbone: str
+    data: str
+    seed: int
+    tasks: tuple[str, ...]
+    """Their names, in order."""
+    images: tuple[int, ...]
+    """Training images of each."""
+    steps: int
+    readings: tuple[ReadMatrix, ...]
+    verdict: Verdict
+    spread: float
+    effective_rank: float
+    dead_share: float
+    bad_images: int
+    seconds: float
+    images_per_second: float
+    data_wait: float
+    protocol: str
+    """Strategy, buffer, schedule, epochs per task, forgetting formulas, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinualRecord:
+    """A finished run over a stream."""
+
+    folder: str
+    config: ContinualConfig
+    environment: dict[str, Any]
+    summary: ContinualSummary
+    journal: list[dict[str, Any]]
+    """With one row of kind `reading` for each time the matrix was read: step, epoch, task (how many are learned, or the
+    number of the one being learned), share (of that task), readout, encoder, accuracies."""

@@ -1,8 +1,12 @@
-"""One run as one value: everything that decides what a training gives, and nothing else."""
+"""One run as one value: everything that decides what a training gives, and nothing else.
+
+`Training` is what every training decides, `RunConfig` a training on one body of images, `ContinualConfig`
+(config/continual.py) one on a stream of tasks.
+"""
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 from phinets.config.errors import UserError, look_up, require_finite
 from phinets.config.methods import LearnerOptions, default_projector, has_slow, method, require_work
@@ -86,7 +90,7 @@ class Judging:
     live_queries: int = 1000
     """Test images that the live kNN asks about."""
     final_bank: int | None = None
-    """Training images for the final kNN and linear probe; unset: all."""
+    """Training images for the final kNN and linear probe, in a stream those of each task; unset: all."""
     knn_k: int = 200
     """Neighbours that vote."""
     knn_temperature: float = 0.1
@@ -161,8 +165,8 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """A whole pretraining run."""
+class Training:
+    """Who learns, from what, and how; for how long is said by what is derived from it."""
 
     method: str = "x-phinet"
     """Which learner; `phinets list methods` shows all."""
@@ -172,8 +176,6 @@ class RunConfig:
     """What to learn from; `phinets list data` shows all."""
     views: str = "simsiam-cifar"
     """Which augmentations; a plan's name."""
-    epochs: int = 800
-    """Passes over the training images."""
     batch: int = 512
     """Images per step."""
     seed: int = 0
@@ -199,7 +201,7 @@ class RunConfig:
                 f"the view plan '{self.views}' augments neither view: both would be the same image and there would be "
                 "nothing to predict. Use --views simsiam-cifar, or another plan that augments."
             )
-        _at_least(1, epochs=self.epochs, batch=self.batch)
+        _at_least(1, batch=self.batch)
         if self.batch < 2:
             raise UserError("batch is 1, but batch norm needs at least two images. Use --batch 2 or more.")
         if self.batch < 2 * self.compute.accumulate or self.batch % self.compute.accumulate:
@@ -209,14 +211,9 @@ class RunConfig:
             )
         if not 0 <= self.seed < 2**63:
             raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
-        if self.optimisation.warmup_epochs > self.epochs:
-            raise UserError(
-                f"the warm-up of {self.optimisation.warmup_epochs:g} epochs is longer than the run of {self.epochs}. "
-                f"Use --warmup-epochs {self.epochs / 10:g}, or more --epochs."
-            )
 
     @property
-    def resolved(self) -> "RunConfig":
+    def resolved(self) -> Self:
         """The same run with nothing left to the method's own choice: what config.yaml keeps."""
         widths = self.learner.projector or default_projector(method(self.method))
         return replace(self, learner=replace(self.learner, projector=widths))
@@ -230,3 +227,26 @@ class RunConfig:
     def peak_lr(self) -> float:
         """The learning rate at the end of the warm-up: lr · batch / 256."""
         return self.optimisation.lr * self.batch / 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig(Training):
+    """A whole pretraining run."""
+
+    epochs: int = 800
+    """Passes over the training images."""
+
+    def __post_init__(self) -> None:
+        Training.__post_init__(self)
+        require_warmup("run", self.optimisation, self.epochs, "--epochs")
+
+
+def require_warmup(of: str, optimisation: Optimisation, epochs: int, option: str) -> None:
+    """Refuse a training without a pass, and a warm-up that is longer than it."""
+    if epochs < 1:
+        raise UserError(f"{option} is {epochs}, but must be at least 1.")
+    if optimisation.warmup_epochs > epochs:
+        raise UserError(
+            f"the warm-up of {optimisation.warmup_epochs:g} epochs is longer than the {of} of {epochs}. "
+            f"Use --warmup-epochs {epochs / 10:g}, or more {option}."
+        )

@@ -84,6 +84,10 @@ class Keeper:
     folder: Path
     saving: Saving
     steps_per_epoch: int
+    due: frozenset[int] = frozenset()
+    """Steps after which there is one in any case."""
+    lasting: frozenset[int] = frozenset()
+    """Steps whose checkpoint stays for good."""
 
     def __post_init__(self) -> None:
         self._since = monotonic()
@@ -91,7 +95,7 @@ class Keeper:
     def is_due(self, step: int) -> bool:
         """Whether the plan has a checkpoint after this very step, whatever the clock says."""
         _, steps = self.saving.interval
-        return bool(steps and step % steps == 0) or self._stays(step)
+        return bool(steps and step % steps == 0) or step in self.due or self._stays(step)
 
     def clock_asks(self) -> bool:
         """Whether the time for one has come; having asked, the clock begins anew."""
@@ -119,7 +123,7 @@ class Keeper:
 
     def _stays(self, step: int) -> bool:
         epochs = self.saving.keep_epochs
-        return epochs > 0 and step % (epochs * self.steps_per_epoch) == 0
+        return step in self.lasting or (epochs > 0 and step % (epochs * self.steps_per_epoch) == 0)
 
 
 def _checksum(path: Path) -> str:

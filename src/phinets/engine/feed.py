@@ -49,6 +49,10 @@ class Feed:
     parts: int = 1
     rank: int = 0
     ranks: int = 1
+    first_step: int = 0
+    """The step of the run at which it begins, where others came before it."""
+    first_epoch: int = 0
+    """The epoch of the run at which it begins."""
 
     def __post_init__(self) -> None:
         if self.batch % (self.parts * self.ranks):
@@ -63,16 +67,25 @@ class Feed:
         return len(self.images) // self.batch
 
     def order(self, epoch: int) -> Tensor:
-        """The epoch's order of the images."""
+        """The order of the images in an epoch of the run."""
         return self.images.order(random_stream(self.seed, "order", epoch))
+
+    def epoch_of(self, step: int) -> int:
+        """The epoch of the run that a step belongs to."""
+        return self.first_epoch + (step - self.first_step) // self.steps_per_epoch
+
+    def place(self, number: int) -> Share:
+        """Which rows of a batch this process's share of its part `number` is."""
+        n = self.batch // (self.parts * self.ranks)
+        return Share((number * self.ranks + self.rank) * n, self.batch)
 
     def part(self, step: int, number: int, order: Tensor) -> Part:
         """This process's share of one part of a step, given the order of its epoch."""
+        share = self.place(number)
         n = self.batch // (self.parts * self.ranks)
-        first = (number * self.ranks + self.rank) * n
-        place = step % self.steps_per_epoch * self.batch + first
+        begin = (step - self.first_step) % self.steps_per_epoch * self.batch + share.first
         stream = random_stream(self.seed, "views", step)
-        views, rows, bad = self._seen(order[place : place + n], stream, Share(first, self.batch))
+        views, rows, bad = self._seen(order[begin : begin + n], stream, share)
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), rows, bad)
 
@@ -94,8 +107,8 @@ class Feed:
     def _jobs(self, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
         epoch, order = -1, torch.empty(0)
         for step in range(first, last):
-            if step // self.steps_per_epoch != epoch:
-                epoch = step // self.steps_per_epoch
+            if self.epoch_of(step) != epoch:
+                epoch = self.epoch_of(step)
                 order = self.order(epoch)
             yield from ((step, number, order) for number in range(self.parts))
 

@@ -1,7 +1,7 @@
 """The loop around the step: feed, step, journal, look, save. It decides when; what is done is given to it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
@@ -12,13 +12,13 @@ from torch import Tensor
 
 from phinets import team
 from phinets.config.errors import CommonError
-from phinets.data import Bad, Rejects
+from phinets.data import Bad, Images, Rejects
 from phinets.engine.checkpoint import Keeper
+from phinets.engine.course import Course
 from phinets.engine.device import synchronise
 from phinets.engine.distributed import Agreement
-from phinets.engine.feed import Clocked, Feed, Part
+from phinets.engine.feed import Clocked, Part
 from phinets.engine.journal import Journal
-from phinets.engine.schedules import Timetable
 from phinets.engine.step import train_step
 from phinets.engine.trainee import Trainee
 from phinets.methods import Losses
@@ -63,13 +63,22 @@ class LoopWatcher(Protocol):
         """A sentence for a person."""
 
 
+class Memory(Protocol):
+    """What a learner keeps of the images that it has seen, to learn from them again."""
+
+    def recalled(self, step: int, number: int, part: Part) -> Views:
+        """What is learned from in part `number` of a step, in place of the part's own views."""
+
+    def keep(self, step: int, parts: Sequence[Part], images: Images) -> None:
+        """Told after the step what was seen in it: its parts, whose rows count in `images`."""
+
+
 @dataclass(kw_only=True)
 class Loop:
     """Everything that one training needs, and `run`, which does it. In a team, all processes run the same loop."""
 
     trainee: Trainee
-    feed: Feed
-    timetable: Timetable
+    course: Course
     journal: Journal
     rejects: Rejects
     keeper: Keeper
@@ -80,6 +89,10 @@ class Loop:
     stop: Callable[[], bool]
     """Whether somebody has asked this process to stop."""
     watcher: LoopWatcher
+    turn: Callable[[int], None] = lambda step: None
+    """Told the number of each step before it is made: when a stream moves to its next task, this is where."""
+    memory: Memory | None = None
+    """What is learned from again; None where every image is seen in its own time only."""
     every: int
     """Steps between two looks; 0 looks at the end only."""
     pace: Pace = field(default_factory=Pace)
@@ -87,42 +100,56 @@ class Loop:
     """Whether it was left because somebody asked."""
 
     def run(self, first: int = 0) -> int:
-        """Train from step `first` to the end of the timetable, or until asked to stop; how many steps are made."""
+        """Train from step `first` to the end of the course, or until asked to stop; how many steps are made."""
         self.trainee.learner.train()
         self._pending: list[tuple[int, Losses]] = []
         self._bad: list[tuple[int, Bad]] = []
         self._agreement = Agreement()
         self._since = perf_counter()
-        parts = Clocked(self.feed.stream(first, self.timetable.total))
-        for step in range(first, self.timetable.total):
+        parts = Clocked(self.course.stream(first, self.course.total))
+        for step in range(first, self.course.total):
+            self._turn(step)
             self._step(step, parts)
             if self.stopped:
                 return step + 1
         self.stopped = self._agreement.at_last(self.stop())
-        return self.timetable.total
+        return self.course.total
+
+    def _turn(self, step: int) -> None:
+        """Whatever happens between two tasks is no part of the pace."""
+        began = perf_counter()
+        self.turn(step)
+        self._since += perf_counter() - began
 
     def _step(self, step: int, parts: Clocked[Part]) -> None:
-        count = self.feed.parts
+        count = self.course.parts
+        seen: list[Part] = []
         losses = train_step(
             self.trainee,
-            self._views(step, islice(parts, count)),
+            self._views(step, islice(parts, count), seen),
             count=count,
-            rate=self.timetable.rate(step),
-            peak=self.timetable.peak_lr,
+            rate=self.course.rate(step),
+            peak=self.course.peak_lr,
         )
+        if self.memory is not None:
+            self.memory.keep(step, seen, self.course.feed_at(step).images)
         self._pending.append((step, losses))
         self.pace.waited, parts.waited = self.pace.waited + parts.waited, 0.0
         self._afterwards(step + 1, losses)
 
-    def _views(self, step: int, parts: Iterator[Part]) -> Iterator[Views]:
-        for part in parts:
+    def _views(self, step: int, parts: Iterator[Part], seen: list[Part]) -> Iterator[Views]:
+        for number, part in enumerate(parts):
             self._bad += ((step, one) for one in part.bad)
-            yield part.views
+            if self.memory is None:
+                yield part.views
+            else:
+                seen.append(part)
+                yield self.memory.recalled(step, number, part)
 
     def _afterwards(self, done: int, losses: Losses) -> None:
         """Whatever is due after a step, in this order: journal, look, checkpoint."""
         self.stopped, clock = self._agreement(self.stop(), team.is_first() and self.keeper.clock_asks())
-        last = done == self.timetable.total
+        last = done == self.course.total
         look = last or (self.every > 0 and done % self.every == 0)
         save = last or clock or self.stopped or self.keeper.is_due(done)
         if not (look or save or len(self._pending) == SETTLE_EVERY):
@@ -140,7 +167,7 @@ class Loop:
         numbers = self._numbers()
         synchronise(self.trainee.precision.device)
         self.pace.seconds += perf_counter() - self._since
-        self.pace.images += len(numbers) * self.feed.batch
+        self.pace.images += len(numbers) * self.course.batch
         bad = self._everyone_s_bad()
         rows: list[dict[str, Any]] = []
         for (step, _), values in zip(self._pending, numbers, strict=True):
@@ -148,7 +175,7 @@ class Loop:
             if not math.isfinite(values["loss"]):
                 self.journal.write(rows)
                 raise DivergedError(f"the loss is no longer a finite number after step {step + 1}.")
-            rows.append({**self._place("step", step + 1), **values, "lr": self.timetable.rate(step)})
+            rows.append({**self._place("step", step + 1), **values, "lr": self.course.rate(step)})
         self.journal.write(rows)
         if bad:
             team.once(self.rejects.require_few)
@@ -184,7 +211,7 @@ class Loop:
         return [{**self._place("bad-image", done), "path": where, "why": why} for where, why in fresh]
 
     def _place(self, kind: str, done: int) -> dict[str, Any]:
-        return {"kind": kind, "step": done, "epoch": done / self.feed.steps_per_epoch}
+        return {"kind": kind, "step": done, "epoch": self.course.epochs(done)}
 
     def _require_finite(self, done: int) -> None:
         if not self.trainee.is_finite():

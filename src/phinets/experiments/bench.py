@@ -9,8 +9,9 @@ from torch import nn
 from phinets import team
 from phinets.config.errors import UserError
 from phinets.config.methods import Clock
-from phinets.config.run import RunConfig
+from phinets.config.run import RunConfig, Training
 from phinets.data import Rejects, Split, fingerprint, load
+from phinets.engine.course import Course, Leg
 from phinets.engine.device import Precision
 from phinets.engine.distributed import distributed, own_device
 from phinets.engine.feed import Feed
@@ -31,8 +32,7 @@ class Bench:
     config: RunConfig
     device: torch.device
     trainee: Trainee
-    feed: Feed
-    timetable: Timetable
+    course: Course
     judge: Judge
     rejects: Rejects
     data: dict[str, str]
@@ -78,13 +78,6 @@ def set_up(config: RunConfig) -> Bench:
     model = build_learner(config, device, precision.weights)
     split = load(config.data, config.source)
     feed = _feed(config, split, model, precision)
-    timetable = Timetable(
-        steps_per_epoch=feed.steps_per_epoch,
-        epochs=config.epochs,
-        warmup_epochs=config.optimisation.warmup_epochs,
-        peak_lr=config.peak_lr,
-        shape=config.optimisation.schedule,
-    )
     rejects = Rejects(config.source.max_bad_images)
     eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
     trainee = Trainee(
@@ -97,8 +90,7 @@ def set_up(config: RunConfig) -> Bench:
         config=config,
         device=device,
         trainee=trainee,
-        feed=feed,
-        timetable=timetable,
+        course=Course((Leg(feed, timetable(config, feed, config.epochs)),)),
         judge=Judge(split=split, eye=eye, protocol=config.judging),
         rejects=rejects,
         data=fingerprint(split),
@@ -133,6 +125,17 @@ def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype
         raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
     finally:
         model.train()
+
+
+def timetable(config: Training, feed: Feed, epochs: int) -> Timetable:
+    """When what happens in so many passes over what a feed shows."""
+    return Timetable(
+        steps_per_epoch=feed.steps_per_epoch,
+        epochs=epochs,
+        warmup_epochs=config.optimisation.warmup_epochs,
+        peak_lr=config.peak_lr,
+        shape=config.optimisation.schedule,
+    )
 
 
 def _feed(config: RunConfig, split: Split, model: Learner, precision: Precision) -> Feed:

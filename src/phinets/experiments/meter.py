@@ -48,7 +48,7 @@ class Meter:
     @cached_property
     def _views(self) -> Views:
         """Two views of the first training images, the same at every look."""
-        views, _, bad = first_seen(self.bench.feed, SEEN)
+        views, _, bad = first_seen(self.bench.course.feed_at(0), SEEN)
         self.bench.rejects.add(bad)
         return views
 

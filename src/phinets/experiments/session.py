@@ -47,7 +47,7 @@ class Session:
     def carry_through(self, state: dict[str, Any] | None) -> RunRecord:
         """Go on from a checkpoint's state, or begin where there is none; train, judge and write."""
         done = 0 if state is None else state["step"]
-        self.watcher.began(self.folder, self.bench.config, self.bench.timetable.total, done)
+        self.watcher.began(self.folder, self.bench.config, self.bench.course.total, done)
         self._say_what_accumulation_changes()
         with self._journal(state) as journal:
             past = read_journal(self.folder / JOURNAL) if team.is_first() else []
@@ -88,14 +88,13 @@ class Session:
     def _loop(self, journal: Journal, past: list[Row], state: dict[str, Any] | None) -> Loop:
         bench = self.bench
         saving = bench.config.saving
-        keeper = Keeper(self.folder / CHECKPOINTS, saving, bench.timetable.steps_per_epoch)
+        keeper = Keeper(self.folder / CHECKPOINTS, saving, bench.course.legs[0].feed.steps_per_epoch)
         meter = Meter(bench, self.watcher, (row for row in past if row["kind"] == "look"))
         bench.rejects.add(Bad(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
         bench.rejects.drain()  # they were said when they were met
         loop = Loop(
             trainee=bench.trainee,
-            feed=bench.feed,
-            timetable=bench.timetable,
+            course=bench.course,
             journal=journal,
             rejects=bench.rejects,
             keeper=keeper,
@@ -132,7 +131,7 @@ class Session:
     def _finish(self, loop: Loop, state: dict[str, Any] | None) -> RunRecord:
         """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
         trained = {ending: self.bench.judge.score(encoder) for ending, encoder in self.bench.judged.items()}
-        loop.journal.write(loop.bad_rows(self.bench.timetable.total))
+        loop.journal.write(loop.bad_rows(self.bench.course.total))
         self.bench.rejects.require_few()
         self._keep_backbones()
         config = self.bench.config
@@ -165,7 +164,7 @@ class Session:
             backbone=config.backbone,
             data=config.data,
             seed=config.seed,
-            steps=bench.timetable.total,
+            steps=bench.course.total,
             **{f"{name}{end}": getattr(score, name) for end, score in trained.items() for name in ("knn", "linear")},
             **{name: value for name, value in baseline.items() if name.startswith(("knn_", "linear_"))},
             verdict=meter.verdict,

@@ -23,6 +23,8 @@ class Losses:
     """Its parts before weighting, detached, by name."""
     codes: Tensor | None = None
     """The codes z of the first view (n, d), detached: what the collapse meter looks at."""
+    traced: tuple[tuple[Tensor, Tensor], ...] = ()
+    """What f was shown with gradient, and the codes it gave: (view, z) for each."""
 
 
 class Learner(nn.Module, ABC):

@@ -35,12 +35,13 @@ class MoCo(Learner):
 
     def loss(self, views: Views) -> Losses:
         """InfoNCE of the first view's query against the second view's key and the queue."""
-        query = F.normalize(self.f(views.first), dim=1)
+        z = self.f(views.first)
+        query = F.normalize(z, dim=1)
         key = F.normalize(self.slow_code(views.second), dim=1)
         if self.training and torch.is_grad_enabled():
             self._new_keys.append(key)
         total = losses.info_nce(query, key, self.queue, self.options.temperature)
-        return Losses(total, {"info_nce": total.detach()}, query.detach())
+        return Losses(total, {"info_nce": total.detach()}, query.detach(), traced=((views.first, z),))
 
     @torch.no_grad()
     def after_step(self) -> None:

@@ -26,7 +26,8 @@ class BarlowTwins(Learner):
         total = losses.decorrelation(
             losses.cross_correlation(team.gathered(z1), team.gathered(z2)), self.options.off_diagonal
         )
-        return Losses(total, {"decorrelation": total.detach()}, z1.detach())
+        traced = ((views.first, z1), (views.second, z2))
+        return Losses(total, {"decorrelation": total.detach()}, z1.detach(), traced)
 
     def batch_statistics(self) -> list[str]:
         """Batch norm, and the cross-correlation itself."""

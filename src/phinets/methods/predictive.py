@@ -57,7 +57,8 @@ class Predictive(Learner):
         if z0 is not None:
             terms["sim2"] = self._sim2(p1, p2, z0)
             total = total + self.options.sim2_weight * terms["sim2"]
-        return Losses(total, {name: term.detach() for name, term in terms.items()}, z1.detach())
+        detached = {name: term.detach() for name, term in terms.items()}
+        return Losses(total, detached, z1.detach(), traced=((x1, z1), (x2, z2)))
 
     def _anchor_code(self, views: Views) -> Tensor | None:
         """z₀: the code of the anchor, or None where Sim-2 is absent or weighs nothing."""
