@@ -20,6 +20,7 @@ FLOORS = {
     "methods": 2,
     "evaluation": 2,
     "engine": 3,
+    "continual": 4,
     "reports": 4,
     "experiments": 5,
     "cli": 6,
