@@ -14,7 +14,7 @@ def choose(split: Split, wanted: tuple[str, ...]) -> Split:
     """
     if any(part.labels is None for part in split.parts.values()):
         raise UserError("--classes chooses by label, but these images have none. Leave it out.")
-    numbers = [_number(name, split.classes) for name in wanted]
+    numbers = [class_number(name, split.classes) for name in wanted]
     if len(set(numbers)) < len(numbers):
         raise UserError(f"--classes {' '.join(wanted)} names a class twice. Name each once.")
     new = torch.full((len(split.classes) + 1,), -1)  # one more, so that −1 finds −1
@@ -33,7 +33,8 @@ def _only(part: ImageSet, new: Tensor) -> ImageSet:
     return ImageSet(part.images.pick(rows), labels[rows])
 
 
-def _number(name: str, classes: tuple[str, ...]) -> int:
+def class_number(name: str, classes: tuple[str, ...]) -> int:
+    """The number of a class that was called by its name or its number."""
     if name in classes:
         return classes.index(name)
     if name.isdecimal() and int(name) < len(classes):
