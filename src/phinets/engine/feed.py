@@ -86,8 +86,12 @@ class Feed:
         begin = (step - self.first_step) % self.steps_per_epoch * self.batch + share.first
         stream = random_stream(self.seed, "views", step)
         views, rows, bad = self._seen(order[begin : begin + n], stream, share)
+        return Part(self.laid_out(views), rows, bad)
+
+    def laid_out(self, views: Views) -> Views:
+        """The views as the learner takes them, in precision and memory."""
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        return Part(views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout)), rows, bad)
+        return views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout))
 
     def _seen(self, rows: Tensor, stream: torch.Generator, share: Share) -> Part:
         """The views of these images; pictures in files, which differ in size, are cut while they are decoded."""

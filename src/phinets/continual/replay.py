@@ -1,0 +1,130 @@
+"""Learning again from what was seen: LUMP's mixup with a reservoir (Madaan et al. 2022), and plain replay."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phinets import team
+from phinets.config.continual import Remembering
+from phinets.config.methods import Anchor
+from phinets.config.views import PLANS
+from phinets.continual.reservoir import Reservoir, staying
+from phinets.data import Images
+from phinets.engine.feed import Feed, Part
+from phinets.views import Share, Views, make_views, random_stream
+from phinets.views.augment import central
+
+
+class Replay:
+    """The memory of a training loop: what each batch leaves behind, and what of it each later batch is shown with.
+
+    The first step fills the buffer with its own batch; from the second on a batch is drawn from it, none twice. All
+    that is drawn is a function of (seed, step), and part `number` takes its own rows of it: neither the number of parts
+    nor that of processes changes what is seen. Every process holds the whole buffer, on the device that learns.
+    """
+
+    def __init__(self, remembering: Remembering, feed: Feed) -> None:
+        """`feed` is that of any task: what is asked of it is the same in all."""
+        assert remembering.replay != "none"
+        assert remembering.buffer >= feed.batch
+        self.remembering = remembering
+        self.feed = feed
+        self.reservoir = Reservoir(remembering.buffer, feed.seed, feed.size, device=feed.device, dtype=feed.dtype)
+
+    def recalled(self, step: int, number: int, part: Part) -> Views:
+        """The views of part `number` of a step, mixed with those of remembered images or followed by them."""
+        if not self.reservoir.filled:
+            return part.views
+        share = self.feed.place(number)
+        slots = self.drawn(step)[share.first : share.first + len(part.rows)].to(self.feed.device)
+        if self.remembering.replay == "mixup":
+            ours = share_of_the_new(self.feed.seed, step, self.remembering.mixup_alpha)
+            return _joined(part.views, self._once_more(step, slots, share), lambda new, old: torch.lerp(old, new, ours))
+        return _joined(part.views, self._afresh(step, slots, share), lambda new, old: torch.cat([new, old]))
+
+    def drawn(self, step: int) -> Tensor:
+        """The slots that a step's batch is shown with: (batch,), none twice."""
+        stream = random_stream(self.feed.seed, "recall", step)
+        return torch.randperm(self.reservoir.filled, generator=stream)[: self.feed.batch]
+
+    def _once_more(self, step: int, slots: Tensor, share: Share) -> Views:
+        """As LUMP shows them: the image cropped and flipped, the second view as it was; the anchor as the plan says."""
+        feed, images = self.feed, self.reservoir.images[slots]
+        plan = replace(feed.plan, first=PLANS["ucl-replay"].first, second="first")
+        original: Anchor | None = "original" if feed.anchor == "original" else None
+        stream = random_stream(feed.seed, "recall-views", step)
+        seen = make_views(images, plan, stream, anchor=original, size=feed.size, share=share)
+        anchor = seen.anchor
+        if feed.anchor == "augmented":
+            stream = random_stream(feed.seed, "recall-anchor", step)
+            own = replace(feed.plan, second="first")
+            anchor = make_views(images, own, stream, anchor=None, size=feed.size, share=share).first
+        return feed.laid_out(Views(seen.first, self.reservoir.views[slots], anchor))
+
+    def _afresh(self, step: int, slots: Tensor, share: Share) -> Views:
+        """As the run's own plan shows any image."""
+        feed, stream = self.feed, random_stream(self.feed.seed, "recall-views", step)
+        images = self.reservoir.images[slots]
+        return feed.laid_out(make_views(images, feed.plan, stream, anchor=feed.anchor, size=feed.size, share=share))
+
+    def keep(self, step: int, parts: Sequence[Part], images: Images) -> None:
+        """Offer the images of a step and their second views to the buffer; only those that it takes are fetched.
+
+        Which these are is known to all processes beforehand: either all exchange what they found, or none does.
+        """
+        slots = self.reservoir.slots(step * self.feed.batch, self.feed.batch)
+        rows = staying(slots)
+        found = [self._found(number, part, images, rows) for number, part in enumerate(parts)] if len(rows) else []
+        if len(rows) and team.size() > 1:
+            found = team.everyone_s([tuple(value.cpu() for value in one) for one in found])
+        self.reservoir.put(slots, *self._in_turn(found))
+
+    def _found(self, number: int, part: Part, images: Images, rows: Tensor) -> tuple[Tensor, ...]:
+        """Those of the batch's `rows` that this part has: their numbers, images and second views."""
+        first, size = self.feed.place(number).first, self.feed.size
+        mine = rows[(rows >= first) & (rows < first + len(part.rows))]
+        here = mine - first
+        taken = torch.empty(0, 3, size, size, dtype=torch.uint8)
+        if len(mine):
+            taken = brought_to(images.take(part.rows[here]).images, size)
+        return mine, taken, part.views.second[here.to(part.views.second.device)]
+
+    def _in_turn(self, found: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
+        """The images and views of all parts in the batch's order."""
+        if not found:
+            return self.reservoir.images[:0], self.reservoir.views[:0]
+        rows, images, views = (torch.cat(values) for values in zip(*found, strict=True))
+        order = rows.argsort()
+        return images[order], views[order.to(views.device)]
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must hold of it."""
+        return self.reservoir.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Remember what `state` was taken from."""
+        self.reservoir.restore(state)
+
+
+def share_of_the_new(seed: int, step: int, alpha: float) -> float:
+    """λ ~ Beta(α, α), one for each step: how much of a mixed image is the new one."""
+    stream = random_stream(seed, "lambda", step)
+    legacy = np.random.RandomState(stream.initial_seed())  # the generator whose numbers no version of numpy may change
+    return float(legacy.beta(alpha, alpha))
+
+
+def brought_to(images: Tensor, size: int) -> Tensor:
+    """Images uint8 (n, 3, height, width) as an evaluator shows them at another size, in whole levels again."""
+    if images.shape[2:] == (size, size):
+        return images
+    return central(images, size, size).mul_(255).round_().clamp_(0, 255).to(torch.uint8)
+
+
+def _joined(new: Views, old: Views, join: Callable[[Tensor, Tensor], Tensor]) -> Views:
+    """New and remembered views joined, each with its like."""
+    anchor = None if new.anchor is None or old.anchor is None else join(new.anchor, old.anchor)
+    return Views(join(new.first, old.first), join(new.second, old.second), anchor)
