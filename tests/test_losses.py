@@ -68,6 +68,21 @@ def test_info_nce_is_the_negative_logarithm_of_the_right_key_s_share(pair: tuple
     assert torch.allclose(losses.info_nce(query, key, queue, 0.1), -torch.log(torch.stack(shares)).mean())
 
 
+def test_batch_nce_is_the_negative_logarithm_of_the_own_key_s_share_among_all(
+    pair: tuple[torch.Tensor, torch.Tensor],
+) -> None:
+    query, keys = (F.normalize(x, dim=1) for x in pair)
+    shares = [torch.exp(q @ keys[2 + i] / 0.1) / torch.exp(keys @ q / 0.1).sum() for i, q in enumerate(query[:3])]
+    assert torch.allclose(losses.batch_nce(query[:3], keys, 2, 0.1), -torch.log(torch.stack(shares)).mean())
+
+
+def test_batch_nce_knows_nothing_at_first_and_everything_in_the_limit() -> None:
+    same = F.normalize(torch.ones(5, 4, dtype=torch.float64), dim=1)
+    assert losses.batch_nce(same, same, 0, 0.1) == pytest.approx(math.log(5))
+    apart = torch.eye(4, dtype=torch.float64)
+    assert losses.batch_nce(apart, apart, 0, 0.01) == pytest.approx(0, abs=1e-12)
+
+
 def test_no_loss_detaches(pair: tuple[torch.Tensor, torch.Tensor]) -> None:
     for loss in (losses.negative_cosine, losses.squared_distance, losses.mean_squared_error):
         p, z = (x.clone().requires_grad_() for x in pair)

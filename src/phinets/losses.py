@@ -61,3 +61,13 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> T
     positive = (query * key).sum(1, keepdim=True)
     logits = torch.cat([positive, query @ queue.T], dim=1) / temperature
     return F.cross_entropy(logits, torch.zeros(len(query), dtype=torch.long, device=query.device))
+
+
+def batch_nce(query: Tensor, keys: Tensor, first: int, temperature: float) -> Tensor:
+    """InfoNCE whose wrong keys are those of the batch's other images: query i must find key `first` + i.
+
+    query: (n, d) and keys: (m, d), all l2-normalised. log(m) where nothing is told apart, 0 in the limit where each
+    query is far nearer to its own key.
+    """
+    own = torch.arange(first, first + len(query), device=query.device)
+    return F.cross_entropy(query @ keys.T / temperature, own)

@@ -86,7 +86,7 @@ def has_idle_parameters(learner: Learner, device: torch.device, image_size: int)
     twin = deepcopy(learner)
     dtype = next(learner.parameters()).dtype
     images = torch.rand(4, 3, image_size, image_size, generator=random_stream(0, "trial")).to(device, dtype)
-    twin.loss(Views(images, images.flip(0), images)).total.backward()
+    twin(Views(images, images.flip(0), images)).total.backward()
     return any(p.requires_grad and p.grad is None for p in twin.parameters())
 
 

@@ -1,5 +1,6 @@
 """Learners by name."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,13 @@ from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width
 from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method, require_work
 from phinets.config.plain import from_plain, to_plain
-from phinets.methods.base import Learner, Losses
+from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.contrastive import MoCo
 from phinets.methods.decorrelating import BarlowTwins
+from phinets.methods.distilling import Distiller
 from phinets.methods.predictive import Predictive
 
-__all__ = ["Learner", "Losses", "learner"]
+__all__ = ["Learner", "Losses", "distil", "learner"]
 
 
 def learner(
@@ -43,3 +45,15 @@ def learner(
             return MoCo(spec, encoder, features, chosen)
         case _:
             return Predictive(spec, encoder, features, chosen)
+
+
+def distil(learner: Learner, *, weight: float = 1.0, hidden: Sequence[int] = (2048,)) -> Learner:
+    """The same learner, which from its second task on also predicts what its encoder knew before the task (CaSSLe).
+
+    Give it before the optimiser is made; then call `begin_task` at the start of each task, and the learner itself, not
+    its `loss`. The predictor's weights are drawn from torch's global generator.
+    """
+    weights = next(learner.f.parameters())
+    distiller = Distiller(learner.f, widths_of(learner.options)[-1], hidden, weight)
+    learner.distiller = distiller.to(weights.device, weights.dtype).train(learner.training)
+    return learner

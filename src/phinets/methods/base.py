@@ -2,13 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor, Clock, LearnerOptions
+from phinets.losses import negative_cosine
+from phinets.methods.distilling import Distiller
 from phinets.methods.encoders import Encoder, Slow
 from phinets.views import Views
 
@@ -35,20 +38,36 @@ class Learner(nn.Module, ABC):
     """
 
     f: Encoder
+    options: LearnerOptions
     anchor: Anchor | None
     """Which third view `loss` looks at, if any."""
 
     def __init__(self) -> None:
         super().__init__()
         self.slow: Slow | None = None  # the copy of f that follows it, where the method has one
+        self.distiller: Distiller | None = None  # what keeps earlier tasks predictable, where `distil` gave one
 
     @abstractmethod
     def loss(self, views: Views) -> Losses:
         """The loss of a batch of views."""
 
     def forward(self, views: Views) -> Losses:
-        """The same as `loss`, so that wrappers which call a module work."""
-        return self.loss(views)
+        """What is learned from: the `loss` and, where there is a distiller, what it adds; wrappers call this."""
+        losses = self.loss(views)
+        return losses if self.distiller is None else self._distilled(losses, self.distiller)
+
+    def _distilled(self, losses: Losses, distiller: Distiller) -> Losses:
+        """L + w · mean over what f was shown of D(predictor(z), frozen code); in the first task L itself."""
+        if not distiller.active:
+            return replace(losses, terms={**losses.terms, "distil": torch.zeros_like(losses.total.detach())})
+        pairs = [self.distillation(*distiller(view, z)) for view, z in losses.traced]
+        term = torch.stack(pairs).mean()
+        total = losses.total + distiller.weight * term
+        return replace(losses, total=total, terms={**losses.terms, "distil": term.detach()})
+
+    def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
+        """D between what was predicted of frozen codes and the codes, (n, d) each: the family's own loss."""
+        return negative_cosine(predicted, known)
 
     def after_step(self) -> None:
         """What happens once after each step of the optimiser: the slow encoder follows, where there is one."""
@@ -56,7 +75,9 @@ class Learner(nn.Module, ABC):
             self.slow.follow(self.f)
 
     def begin_task(self, task: int) -> None:
-        """Told when a stream moves to its next task, counted from 0."""
+        """Told when a stream moves to its next task, counted from 0: the distiller freezes f as it is."""
+        if self.distiller is not None and task > 0:
+            self.distiller.freeze(self.f)
 
     def encoder(self, clock: Clock = "fast") -> nn.Module:
         """The backbone to judge or keep: the fast one, or the slow one of learners that have it."""

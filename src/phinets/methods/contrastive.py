@@ -43,6 +43,11 @@ class MoCo(Learner):
         total = losses.info_nce(query, key, self.queue, self.options.temperature)
         return Losses(total, {"info_nce": total.detach()}, query.detach(), traced=((views.first, z),))
 
+    def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
+        """InfoNCE of each prediction against the frozen codes of the whole team's batch, its own among them."""
+        query, keys = F.normalize(predicted, dim=1), team.gathered(F.normalize(known, dim=1))
+        return losses.batch_nce(query, keys, team.rank() * len(query), self.options.temperature)
+
     @torch.no_grad()
     def after_step(self) -> None:
         """The key encoder follows, and the newest keys take the place of the oldest."""

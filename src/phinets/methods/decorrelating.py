@@ -1,6 +1,6 @@
 """Barlow Twins: a sibling with the same interface."""
 
-from torch import nn
+from torch import Tensor, nn
 
 from phinets import losses, team
 from phinets.backbones.heads import mlp
@@ -23,11 +23,17 @@ class BarlowTwins(Learner):
     def loss(self, views: Views) -> Losses:
         """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂ over the whole team's batch."""
         z1, z2 = self.f(views.first), self.f(views.second)
-        total = losses.decorrelation(
-            losses.cross_correlation(team.gathered(z1), team.gathered(z2)), self.options.off_diagonal
-        )
+        total = self._agreement(z1, z2)
         traced = ((views.first, z1), (views.second, z2))
         return Losses(total, {"decorrelation": total.detach()}, z1.detach(), traced)
+
+    def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
+        """The same between what was predicted of frozen codes and the codes."""
+        return self._agreement(predicted, known)
+
+    def _agreement(self, z1: Tensor, z2: Tensor) -> Tensor:
+        correlation = losses.cross_correlation(team.gathered(z1), team.gathered(z2))
+        return losses.decorrelation(correlation, self.options.off_diagonal)
 
     def batch_statistics(self) -> list[str]:
         """Batch norm, and the cross-correlation itself."""

@@ -95,6 +95,7 @@ class Predictive(Learner):
 
     def begin_task(self, task: int) -> None:
         """RM-SimSiam pulls f back towards its history from the second task on."""
+        super().begin_task(task)
         self.task.fill_(task)
 
     def after_step(self) -> None:

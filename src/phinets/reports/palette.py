@@ -16,6 +16,7 @@ TERMS = {
     "history": SLOW,
     "decorrelation": "#7a5cc2",
     "info_nce": "#c0392b",
+    "distil": "#0e7c86",
 }
 
 SINK = "#c0392b"
