@@ -133,7 +133,7 @@ def test_every_method_makes_a_whole_run(name: str, tmp_path: Path) -> None:
     judging = replace(TINY.judging, look_every=0)
     record = run(replace(TINY, method=name, epochs=1, judging=judging), tmp_path / "run")
     assert record.summary.steps == 4
-    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "look"]
+    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "look", "score"]
 
 
 def test_an_older_run_is_left_alone_unless_told_otherwise(finished: Path) -> None:
@@ -148,7 +148,7 @@ def test_overwriting_replaces_the_run_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "run" / "my-note").write_text("mine")
     run(replace(TINY, seed=3), tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "my-note").read_text() == "mine"
-    assert len(read_journal(tmp_path / "run" / "metrics.jsonl")) == 12
+    assert len(read_journal(tmp_path / "run" / "metrics.jsonl")) == 13
     assert read_config(tmp_path / "run" / "config.yaml").seed == 3
 
 

@@ -15,13 +15,13 @@ from phinets.config.methods import METHODS
 from phinets.config.run import RunConfig
 from phinets.engine.distributed import joined
 from phinets.engine.step import train_step
-from phinets.experiments.bench import set_up
-from phinets.experiments.folder import read_config
+from phinets.experiments.folder import read_config_of
+from phinets.experiments.pretraining import pretraining
 
 
 def trajectory(config: RunConfig) -> dict[str, Any]:
     """The losses of a run's steps, and the learner that they led to."""
-    bench = set_up(config)
+    bench = pretraining(config).bench
     losses = []
     for step, part in enumerate(bench.course.stream(0, bench.course.total)):
         rate, peak = bench.course.rate(step), bench.course.peak_lr
@@ -31,7 +31,7 @@ def trajectory(config: RunConfig) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    described = read_config(Path(sys.argv[1]))
+    described = read_config_of(RunConfig, Path(sys.argv[1]))
     with joined():
         found = {name: trajectory(replace(described, method=name)) for name in METHODS}
         if team.is_first():

@@ -12,9 +12,10 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.methods import METHODS, describe
 from phinets.config.views import PLANS
+from phinets.experiments.benchmarks import BENCHMARKS, describe_benchmark
 from phinets.experiments.recipes import RECIPES, describe_recipe
 
-Kind = Literal["methods", "backbones", "data", "views", "recipes"]
+Kind = Literal["methods", "backbones", "data", "views", "recipes", "benchmarks"]
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,15 @@ def _recipes() -> dict[str, str]:
     return {name: describe_recipe(name) for name in RECIPES}
 
 
+def _benchmarks() -> dict[str, str]:
+    return {name: describe_benchmark(name) for name in BENCHMARKS}
+
+
 LISTS: Mapping[Kind, Callable[[], dict[str, str]]] = {
     "methods": _methods,
     "backbones": _backbones,
     "data": _data,
     "views": _views,
     "recipes": _recipes,
+    "benchmarks": _benchmarks,
 }

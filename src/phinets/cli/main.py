@@ -15,6 +15,7 @@ from phinets.config.launch import launched
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
+    "continual": "learn a stream of tasks one after the other, and see what is remembered",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
@@ -41,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run the command that the words name; leave with 0, or with 2 for a mistake that the person can mend."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items())))
+        print(HELP.format(commands="\n".join(f"  {name:<11}{what}" for name, what in COMMANDS.items())))
     elif words[0] == "--version":
         print(f"phinets {__version__}")
     else:

@@ -1,10 +1,10 @@
 """`phinets train`."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 
@@ -15,8 +15,8 @@ from phinets.config.interrupts import leaving_at_once
 from phinets.config.launch import launched
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
-from phinets.config.run import RunConfig
-from phinets.experiments.folder import CONFIG, read_config
+from phinets.config.run import RunConfig, Training
+from phinets.experiments.folder import CONFIG, read_config_of
 from phinets.experiments.recipes import recipe
 from phinets.reports.live import LiveBar, result_table
 
@@ -92,10 +92,10 @@ def _start(words: list[str]) -> RunConfig:
     if named.recipe is not None or not given:
         return recipe(named.recipe or "default")
     if named.config is not None:
-        return read_config(named.config)
+        return read_config_of(RunConfig, named.config)
     if not (named.resume / CONFIG).exists():
         raise UserError(f"'{named.resume}' holds no run to go on with: there is no {CONFIG} in it.")
-    return read_config(named.resume / CONFIG)
+    return read_config_of(RunConfig, named.resume / CONFIG)
 
 
 class Terminal:
@@ -105,15 +105,18 @@ class Terminal:
         self.console = console
         self.bar: LiveBar | None = None
 
-    def began(self, folder: Path, config: RunConfig, steps: int, done: int) -> None:
+    def began(self, folder: Path, config: Training, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
         self.console.print(
-            f"{config.method} · {config.backbone} · {config.data} · {config.epochs} epochs of batch {config.batch} "
+            f"{config.method} · {config.backbone} · {config.data} · {config.length}, batch {config.batch} "
             f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
             highlight=False,
             markup=False,
         )
         self.bar = LiveBar(self.console, steps, done)
+
+    def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The end shows it."""
 
     def stepped(self, row: Mapping[str, Any], pace: "Pace") -> None:
         """Move the bar."""
@@ -129,7 +132,7 @@ class Terminal:
         """Say it above the bar."""
         self.console.print(text, style="bold red", markup=False, highlight=False)
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

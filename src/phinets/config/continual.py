@@ -151,3 +151,32 @@ class ContinualConfig(Training):
                 f"the buffer holds {self.memory.buffer} images, but a step draws a batch of {self.batch} from it. "
                 f"Use --buffer {self.batch} or more, or a smaller --batch."
             )
+
+    @property
+    def command(self) -> str:
+        """The command that runs it."""
+        return "continual"
+
+    @property
+    def length(self) -> str:
+        """How long it is, in words."""
+        return f"{self.epochs_per_task} epochs per task"
+
+    @property
+    def keeps_tasks(self) -> bool:
+        """Whether the checkpoint at the end of each task stays for good."""
+        return self.keep_tasks
+
+    @property
+    def strategy(self) -> str:
+        """What is done against forgetting, in words."""
+        memory = self.memory
+        replay = {
+            "none": "finetune",
+            "plain": f"plain replay (buffer {memory.buffer})",
+            "mixup": f"mixup replay (buffer {memory.buffer}, α {memory.mixup_alpha:g})",
+        }[memory.replay]
+        distilled = f"CaSSLe distillation (weight {memory.distil_weight:g})"
+        if memory.distil == "none":
+            return replay
+        return distilled if memory.replay == "none" else f"{replay} and {distilled}"

@@ -219,6 +219,21 @@ class Training:
         return replace(self, learner=replace(self.learner, projector=widths))
 
     @property
+    def command(self) -> str:
+        """The command that runs it."""
+        return "train"
+
+    @property
+    def length(self) -> str:
+        """How long it is, in words."""
+        raise NotImplementedError
+
+    @property
+    def keeps_tasks(self) -> bool:
+        """Whether the checkpoint at the end of each task stays for good."""
+        return False
+
+    @property
     def plan(self) -> ViewPlan:
         """The view plan that `views` names."""
         return look_up("view plan", self.views, PLANS)
@@ -239,6 +254,11 @@ class RunConfig(Training):
     def __post_init__(self) -> None:
         Training.__post_init__(self)
         require_warmup("run", self.optimisation, self.epochs, "--epochs")
+
+    @property
+    def length(self) -> str:
+        """How long it is, in words."""
+        return f"{self.epochs} epochs"
 
 
 def require_warmup(of: str, optimisation: Optimisation, epochs: int, option: str) -> None:

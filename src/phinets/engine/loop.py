@@ -1,7 +1,7 @@
 """The loop around the step: feed, step, journal, look, save. It decides when; what is done is given to it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
@@ -89,8 +89,10 @@ class Loop:
     stop: Callable[[], bool]
     """Whether somebody has asked this process to stop."""
     watcher: LoopWatcher
+    turns: Container[int] = ()
+    """Steps before which `turn` is called."""
     turn: Callable[[int], None] = lambda step: None
-    """Told the number of each step before it is made: when a stream moves to its next task, this is where."""
+    """What is done before such a step: where a stream is judged, and moves to its next task."""
     memory: Memory | None = None
     """What is learned from again; None where every image is seen in its own time only."""
     every: int
@@ -116,10 +118,12 @@ class Loop:
         return self.course.total
 
     def _turn(self, step: int) -> None:
-        """Whatever happens between two tasks is no part of the pace."""
-        began = perf_counter()
-        self.turn(step)
-        self._since += perf_counter() - began
+        """What happens between two steps comes after their lines in the journal, and is no part of the pace."""
+        if step in self.turns:
+            if self._pending:
+                self._settle()
+            self.turn(step)
+            self._since = perf_counter()
 
     def _step(self, step: int, parts: Clocked[Part]) -> None:
         count = self.course.parts

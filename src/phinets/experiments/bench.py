@@ -1,42 +1,60 @@
 """What a run is made of: everything checked and ready before anything is written."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import nn
 
 from phinets import team
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.methods import Clock
-from phinets.config.run import RunConfig, Training
-from phinets.data import Rejects, Split, fingerprint, load
-from phinets.engine.course import Course, Leg
+from phinets.config.run import Training
+from phinets.data import Images, Rejects
+from phinets.engine.course import Course
 from phinets.engine.device import Precision
 from phinets.engine.distributed import distributed, own_device
 from phinets.engine.feed import Feed
+from phinets.engine.loop import Memory
 from phinets.engine.norms import synchronise_norms
 from phinets.engine.optimisers import build_optimiser
 from phinets.engine.schedules import Timetable
 from phinets.engine.trackers import require_trackers
 from phinets.engine.trainee import Trainee
-from phinets.experiments.judging import Eye, Judge
-from phinets.methods import Learner, learner
+from phinets.experiments.judging import Eye
+from phinets.methods import Learner, distil, learner
 from phinets.views import make_views, random_stream
+
+C = TypeVar("C", bound=Training)
+
+
+class KeptMemory(Memory, Protocol):
+    """A memory that goes into the checkpoints."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that it remembers."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Become what `state` was taken from."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """Everything a run is made of, checked and ready."""
 
-    config: RunConfig
+    config: Training
     device: torch.device
     trainee: Trainee
     course: Course
-    judge: Judge
+    live: Callable[[nn.Module], float | None]
+    """kNN on few images, for the eye during training; None where there are no labels."""
     rejects: Rejects
     data: dict[str, str]
     """The fingerprint of what is learned from and asked about."""
+    memory: KeptMemory | None = None
 
     @property
     def judged(self) -> dict[str, nn.Module]:
@@ -56,10 +74,15 @@ class Bench:
         return {"fast": learner.encoder("fast"), **slow}
 
 
-def settled(config: RunConfig) -> RunConfig:
+def settled(config: C) -> C:
     """The same run with nothing left open that a later day or another folder would answer otherwise."""
     root = config.source.root and str(Path(config.source.root).expanduser().absolute())
-    return replace(config.resolved, data=settled_place(config.data), source=replace(config.source, root=root))
+    known = replace(config.resolved, data=settled_place(config.data), source=replace(config.source, root=root))
+    if not isinstance(known, ContinualConfig):
+        return known
+    places = tuple(map(settled_place, known.stream.task_data))
+    appended = tuple(replace(task, data=settled_place(task.data)) for task in known.appended)
+    return replace(known, stream=replace(known.stream, task_data=places), appended=appended)
 
 
 def settled_place(data: str) -> str:
@@ -68,41 +91,78 @@ def settled_place(data: str) -> str:
     return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data
 
 
-def set_up(config: RunConfig) -> Bench:
-    """The bench of a run, or an error that says what can't be."""
+class Workshop(NamedTuple):
+    """What a bench stands in: the device, the learner on it, and how images are shown to encoders."""
+
+    config: Training
+    precision: Precision
+    learner: Learner
+    eye: Eye
+
+    def trainee(self) -> Trainee:
+        """The learner and what changes its weights; called once it has all of its parts."""
+        config, device = self.config, self.precision.device
+        return Trainee(
+            learner=self.learner,
+            optimiser=build_optimiser(self.learner, config.optimisation),
+            precision=self.precision,
+            model=distributed(self.learner, device, config.source.image_size),
+        )
+
+    def feed(self, images: Images, called: str, first_step: int = 0, first_epoch: int = 0) -> Feed:
+        """What shows images to the learner, from a step of the run on."""
+        config = self.config
+        if config.batch > len(images):
+            raise UserError(
+                f"the batch of {config.batch} is larger than the data: {called} gives {len(images)} training images. "
+                f"Use --batch {len(images)} or less, or more --train-images."
+            )
+        make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles it once
+        return Feed(
+            images=images,
+            plan=config.plan,
+            anchor=self.learner.anchor,
+            batch=config.batch,
+            seed=config.seed,
+            size=config.source.image_size,
+            device=self.precision.device,
+            dtype=self.precision.weights,
+            channels_last=config.compute.channels_last,
+            parts=config.compute.accumulate,
+            rank=team.rank(),
+            ranks=team.size(),
+            first_step=first_step,
+            first_epoch=first_epoch,
+        )
+
+    def timetable(self, feed: Feed, epochs: int) -> Timetable:
+        """When what happens in so many passes over what a feed shows."""
+        return Timetable(
+            steps_per_epoch=feed.steps_per_epoch,
+            epochs=epochs,
+            warmup_epochs=self.config.optimisation.warmup_epochs,
+            peak_lr=self.config.peak_lr,
+            shape=self.config.optimisation.schedule,
+        )
+
+
+def workshop(config: Training) -> Workshop:
+    """The workshop of a run, or an error that says what can't be."""
     require_trackers(config.compute.log)
     if config.compute.threads is not None:
         torch.set_num_threads(config.compute.threads)
     device = own_device(config.compute.device)
     precision = Precision(config.compute.precision, device)
-    model = build_learner(config, device, precision.weights)
-    split = load(config.data, config.source)
-    feed = _feed(config, split, model, precision)
     rejects = Rejects(config.source.max_bad_images)
     eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
-    trainee = Trainee(
-        learner=model,
-        optimiser=build_optimiser(model, config.optimisation),
-        precision=precision,
-        model=distributed(model, device, config.source.image_size),
-    )
-    return Bench(
-        config=config,
-        device=device,
-        trainee=trainee,
-        course=Course((Leg(feed, timetable(config, feed, config.epochs)),)),
-        judge=Judge(split=split, eye=eye, protocol=config.judging),
-        rejects=rejects,
-        data=fingerprint(split),
-    )
+    return Workshop(config, precision, build_learner(config, device, precision.weights), eye)
 
 
-def build_learner(config: RunConfig, device: torch.device, dtype: torch.dtype) -> Learner:
+def build_learner(config: Training, device: torch.device, dtype: torch.dtype) -> Learner:
     """The learner with the weights that the seed gives, on its device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(config.seed, "init").initial_seed())
-        size = config.source.image_size
-        model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+        model = bare_learner(config)
     model = model.to(device, dtype)
     if team.size() > 1:
         synchronise_norms(model, device)
@@ -110,6 +170,15 @@ def build_learner(config: RunConfig, device: torch.device, dtype: torch.dtype) -
         model = model.to(memory_format=torch.channels_last)
     if config.compute.compile:
         _compile(model, config.source.image_size, device, dtype)
+    return model
+
+
+def bare_learner(config: Training) -> Learner:
+    """The learner that a config describes, with whatever weights torch's generator gives."""
+    size = config.source.image_size
+    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    if isinstance(config, ContinualConfig) and config.memory.distil == "cassle":
+        distil(model, weight=config.memory.distil_weight, hidden=config.memory.distil_hidden)
     return model
 
 
@@ -125,37 +194,3 @@ def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype
         raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
     finally:
         model.train()
-
-
-def timetable(config: Training, feed: Feed, epochs: int) -> Timetable:
-    """When what happens in so many passes over what a feed shows."""
-    return Timetable(
-        steps_per_epoch=feed.steps_per_epoch,
-        epochs=epochs,
-        warmup_epochs=config.optimisation.warmup_epochs,
-        peak_lr=config.peak_lr,
-        shape=config.optimisation.schedule,
-    )
-
-
-def _feed(config: RunConfig, split: Split, model: Learner, precision: Precision) -> Feed:
-    if config.batch > len(split.train):
-        raise UserError(
-            f"the batch of {config.batch} is larger than the data: '{config.data}' gives {len(split.train)} training "
-            f"images. Use --batch {len(split.train)} or less, or more --train-images."
-        )
-    make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles what is not yet
-    return Feed(
-        images=split.train.images,
-        plan=config.plan,
-        anchor=model.anchor,
-        batch=config.batch,
-        seed=config.seed,
-        size=config.source.image_size,
-        device=precision.device,
-        dtype=precision.weights,
-        channels_last=config.compute.channels_last,
-        parts=config.compute.accumulate,
-        rank=team.rank(),
-        ranks=team.size(),
-    )

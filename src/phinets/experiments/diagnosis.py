@@ -1,10 +1,10 @@
 """Why a run may have collapsed, and what to change: read off its config."""
 
 from phinets.config.methods import Wiring, method
-from phinets.config.run import RunConfig
+from phinets.config.run import Training
 
 
-def diagnosis(config: RunConfig, verdict: str, spread: float, rank: float) -> str:
+def diagnosis(config: Training, verdict: str, spread: float, rank: float) -> str:
     """One paragraph for a run whose codes no longer tell images apart."""
     what = f"The codes have {verdict} (std·√d {spread:.2f}, effective rank {rank:.1f}): "
     return (
@@ -15,7 +15,7 @@ def diagnosis(config: RunConfig, verdict: str, spread: float, rank: float) -> st
     )
 
 
-def _causes(config: RunConfig) -> list[str]:
+def _causes(config: Training) -> list[str]:
     causes = []
     wiring = method(config.method)
     sim2 = wiring.sim2 if isinstance(wiring, Wiring) else None

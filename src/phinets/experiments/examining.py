@@ -8,7 +8,7 @@ from typing import Any
 from phinets.backbones import feature_width, require_room
 from phinets.config.errors import UserError, look_up
 from phinets.config.exam import Exam
-from phinets.config.run import DataOptions, RunConfig
+from phinets.config.run import DataOptions, Training
 from phinets.config.views import PLANS, ViewPlan
 from phinets.data import ImageSet, Rejects, load
 from phinets.engine.device import pick_device
@@ -133,7 +133,7 @@ def _most(bank: int | None, images: int | None) -> int | None:
     return images if bank is None or images is None else max(bank, images)
 
 
-def _size(run: RunConfig | None, who: Subject) -> int:
+def _size(run: Training | None, who: Subject) -> int:
     return run.source.image_size if run is not None else int(who.said.get("image_size", 32))
 
 

@@ -5,16 +5,18 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.methods import Clock
 from phinets.config.plain import from_plain, to_plain
-from phinets.config.run import RunConfig
+from phinets.config.run import RunConfig, Training
 from phinets.engine.files import is_remnant, write_whole
 
 try:
@@ -22,14 +24,20 @@ try:
 except ImportError:  # Windows, where nobody is kept out
     fcntl = None  # type: ignore[assignment]
 
+C = TypeVar("C", bound=Training)
+
+OF_STREAMS = frozenset(field.name for field in fields(ContinualConfig)) - {field.name for field in fields(RunConfig)}
+"""What only a run over a stream has in its config."""
 CONFIG = "config.yaml"
 CHECKPOINTS = "checkpoints"
 JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
 BACKBONES: Mapping[Clock, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
+PICTURES = ("matrix.png", "tasks.png", "fast_and_slow.png")
+"""What a run over a stream draws beside its curves."""
 RUN_FILES = (
-    CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, *BACKBONES.values(), "curves.png", SUMMARY,
+    CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, *BACKBONES.values(), "curves.png", *PICTURES, SUMMARY,
     "tensorboard", "wandb",
 )  # fmt: skip
 """What a run leaves, and what overwriting it takes away: nothing else."""
@@ -106,20 +114,41 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_config(folder: Path, config: RunConfig) -> None:
-    """config.yaml: every field, so that `phinets train --config` repeats the run."""
+def write_config(folder: Path, config: Training) -> None:
+    """config.yaml: every field, so that the command's --config repeats the run."""
     write_text(folder / CONFIG, yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True))
 
 
-def read_config(path: Path) -> RunConfig:
-    """The run that a config file describes; what it does not say keeps its default."""
+def read_config(path: Path) -> Training:
+    """The run that a config file describes, of whatever kind; what it does not say keeps its default."""
+    plain = _yaml(path)
+    return _config(ContinualConfig if OF_STREAMS & plain.keys() else RunConfig, plain, path)
+
+
+def read_config_of(kind: type[C], path: Path) -> C:
+    """The run of this kind that a config file describes, or an error that names the command for the other kind."""
+    plain = _yaml(path)
+    if kind is RunConfig and OF_STREAMS & plain.keys():
+        raise UserError(f"'{path}' describes a run over a stream of tasks. Use `phinets continual` with it.")
+    if kind is ContinualConfig and "epochs" in plain:
+        raise UserError(f"'{path}' describes a run on one body of images. Use `phinets train` with it.")
+    return _config(kind, plain, path)
+
+
+def _yaml(path: Path) -> dict[str, Any]:
     try:
         plain = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"the config '{path}' can't be read: {error.strerror or error}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"the config '{path}' is not YAML: {error}.") from error
+    if plain is not None and not isinstance(plain, dict):
+        raise UserError(f"{path}: at the top of the config there should be keys and values, not {plain!r}.")
+    return plain or {}
+
+
+def _config(kind: type[C], plain: dict[str, Any], path: Path) -> C:
     try:
-        return from_plain(RunConfig, {} if plain is None else plain)
+        return from_plain(kind, plain)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error

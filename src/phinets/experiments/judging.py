@@ -123,7 +123,7 @@ def sides_protocol(bank: int, asked: int, every: bool = True) -> str:
     return f"bank of {bank} training images, {'all' if every else 'the first'} {asked} test images"
 
 
-def knn_protocol(k: int, temperature: float) -> str:
+def knn_protocol(k: int | str, temperature: float) -> str:
     """The vote in words."""
     return f"cosine, k={k}, T={temperature:g}"
 

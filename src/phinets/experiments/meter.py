@@ -34,7 +34,7 @@ class Meter:
         if found.verdict == "collapsed" and not self.said:
             self.said = True
             self.watcher.told(diagnosis(self.bench.config, found.verdict, found.spread, found.effective_rank))
-        scores = {f"knn{ending}": self.bench.judge.live_knn(encoder) for ending, encoder in self.bench.judged.items()}
+        scores = {f"knn{ending}": self.bench.live(encoder) for ending, encoder in self.bench.judged.items()}
         return {
             **{name: value for name, value in scores.items() if value is not None},
             **{name: getattr(found, name) for name in READINGS},

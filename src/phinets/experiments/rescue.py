@@ -8,7 +8,7 @@ from pathlib import Path
 
 from phinets import team
 from phinets.config.errors import StoppedError, UserError
-from phinets.config.run import RunConfig
+from phinets.config.run import Training
 from phinets.engine.checkpoint import checkpoints
 from phinets.engine.loop import DivergedError
 from phinets.engine.memory import is_out_of_memory
@@ -18,7 +18,7 @@ LOST = re.compile(r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nc
 
 
 @contextmanager
-def rescued(config: RunConfig, folder: Path) -> Iterator[None]:
+def rescued(config: Training, folder: Path) -> Iterator[None]:
     """Turn whatever may end a run from outside into one paragraph with the way on; bugs of ours stay tracebacks."""
     try:
         yield
@@ -27,14 +27,14 @@ def rescued(config: RunConfig, folder: Path) -> Iterator[None]:
     except DivergedError as error:
         raise DivergedError(f"The run has diverged: {error} {kept(folder)} {_gentler(config)}") from error
     except StoppedError as error:
-        raise StoppedError(f"{error}. {way_on(folder)}", error.exit_code) from None
+        raise StoppedError(f"{error}. {way_on(folder, config)}", error.exit_code) from None
     except UserError as error:
-        raise type(error)(f"{error} {way_on(folder)}") from error
+        raise type(error)(f"{error} {way_on(folder, config)}") from error
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
-            raise UserError(f"{_out_of_memory(config)} {way_on(folder)}") from error
+            raise UserError(f"{_out_of_memory(config)} {way_on(folder, config)}") from error
         if team.size() > 1 and LOST.search(str(error)):
-            raise UserError(f"another process of this run is gone. {way_on(folder)}") from error
+            raise UserError(f"another process of this run is gone. {way_on(folder, config)}") from error
         raise
 
 
@@ -44,27 +44,27 @@ def kept(folder: Path) -> str:
     return f"Everything up to step {found[-1][0]} is kept." if found else "No checkpoint was made before."
 
 
-def way_on(folder: Path) -> str:
+def way_on(folder: Path, config: Training) -> str:
     """What is safe, and the command that goes on from there."""
     if not (folder / CONFIG).exists():
         return ""
-    return f"{kept(folder)} Go on with: {resume_command(folder)}"
+    return f"{kept(folder)} Go on with: {resume_command(folder, config)}"
 
 
-def resume_command(folder: Path) -> str:
+def resume_command(folder: Path, config: Training) -> str:
     """The command that goes on with a run."""
     program = f"torchrun --nproc-per-node {team.size()} -m phinets" if team.size() > 1 else "phinets"
-    return f"{program} train --resume {shlex.quote(str(folder))}"
+    return f"{program} {config.command} --resume {shlex.quote(str(folder))}"
 
 
-def _gentler(config: RunConfig) -> str:
+def _gentler(config: Training) -> str:
     return (
         f"Begin anew with a lower learning rate (--lr {config.optimisation.lr / 4:g}), a longer warm-up "
         "(--warmup-epochs), or --precision fp32."
     )
 
 
-def _out_of_memory(config: RunConfig) -> str:
+def _out_of_memory(config: Training) -> str:
     parts = config.compute.accumulate
     return (
         f"there is not enough memory for {config.backbone} with a batch of {config.batch} in {parts} "

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.plain import differences, from_plain, to_plain
-from phinets.config.record import RunRecord, Summary
-from phinets.config.run import RunConfig
+from phinets.config.record import ContinualRecord, ContinualSummary, RunRecord, Summary
+from phinets.config.run import RunConfig, Training
 from phinets.engine.checkpoint import newest_checkpoint, set_aside
 from phinets.engine.journal import read_journal
 from phinets.experiments.bench import Bench, settled
@@ -19,19 +20,22 @@ from phinets.experiments.folder import (
     JOURNAL,
     SUMMARY,
     read_config,
+    read_config_of,
     write_config,
     write_json,
 )
 
-FREE = ("compute", "saving", "source.max_bad_images", "source.root", "source.download")
+C = TypeVar("C", bound=Training)
+S = TypeVar("S", Summary, ContinualSummary)
+FREE = ("compute", "saving", "keep_tasks", "source.max_bad_images", "source.root", "source.download")
 """Settings that say how a run is computed and kept, not what is learned: they may change on the way."""
 
 
-def resumable(folder: Path, wanted: RunConfig | None) -> RunConfig:
+def resumable(kind: type[C], folder: Path, wanted: C | None) -> C:
     """The settings to go on with: the run's own or, where `wanted` changes nothing of what is learned, those."""
     if not (folder / CONFIG).exists():
         raise UserError(f"'{folder}' holds no run to go on with: there is no {CONFIG} in it.")
-    config = read_config(folder / CONFIG)
+    config = read_config_of(kind, folder / CONFIG)
     if wanted is None:
         return config
     wanted = settled(wanted)
@@ -60,7 +64,7 @@ def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
 
 def require_same_run(state: dict[str, Any], bench: Bench) -> None:
     """Refuse a checkpoint of other settings or other data."""
-    changed = differences(state["run"], identity(bench))
+    changed = differences(state["run"], _as_known_to(state["run"], bench))
     if changed:
         raise UserError(
             f"the settings or the data have changed since the checkpoint was made ({_listed(changed)}). Put them back, "
@@ -73,35 +77,51 @@ def identity(bench: Bench) -> dict[str, Any]:
     return {**_learned(bench.config), "images": bench.data}
 
 
-def _learned(config: RunConfig) -> dict[str, Any]:
+def _as_known_to(before: dict[str, Any], bench: Bench) -> dict[str, Any]:
+    """The same without the tasks that were appended since: they changed nothing about what was learned before."""
+    now = identity(bench)
+    news = len(now.get("appended", ())) - len(before.get("appended", ()))
+    if news <= 0:
+        return now
+    images = {name: said for name, said in now["images"].items() if name in before["images"]}
+    return {**now, "appended": now["appended"][:-news], "images": images}
+
+
+def _learned(config: Training) -> dict[str, Any]:
     plain = to_plain(config)
     for key in FREE:
         section, _, name = key.partition(".")
         if name:
             plain[section] = {k: v for k, v in plain[section].items() if k != name}
         else:
-            del plain[section]
+            plain.pop(section, None)
     return dict(plain)
 
 
-def finished(folder: Path) -> RunRecord | None:
+def finished(folder: Path) -> RunRecord | ContinualRecord | None:
     """The record of a run that has come to its end, or None."""
     if not (folder / SUMMARY).exists():
         return None
+    config = read_config(folder / CONFIG)
+    said: dict[str, Any] = {
+        "folder": str(folder),
+        "environment": _json(folder / ENVIRONMENT),
+        "journal": read_journal(folder / JOURNAL),
+    }
+    if isinstance(config, ContinualConfig):
+        return ContinualRecord(config=config, summary=_summary(ContinualSummary, folder), **said)
+    assert isinstance(config, RunConfig)
+    return RunRecord(config=config, summary=_summary(Summary, folder), **said)
+
+
+def _summary(kind: type[S], folder: Path) -> S:
     try:
-        summary = from_plain(Summary, _json(folder / SUMMARY))
+        return from_plain(kind, _json(folder / SUMMARY))
     except UserError as error:
         raise UserError(f"'{folder / SUMMARY}' is not a summary of this version of phinets: {error}") from error
-    return RunRecord(
-        folder=str(folder),
-        config=read_config(folder / CONFIG),
-        environment=_json(folder / ENVIRONMENT),
-        summary=summary,
-        journal=read_journal(folder / JOURNAL),
-    )
 
 
-def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: RunConfig) -> dict[str, Any]:
+def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: Training) -> dict[str, Any]:
     """Note in env.json after which step, with what and how else the run goes on; config.yaml takes the settings."""
     path = folder / ENVIRONMENT
     first = _json(path) if path.exists() else made_with

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic
 
 from safetensors.torch import save
 from torch import Tensor
@@ -13,7 +13,6 @@ from torch import Tensor
 from phinets import team
 from phinets.config.errors import StoppedError
 from phinets.config.plain import to_plain
-from phinets.config.record import RunRecord, Score, Summary
 from phinets.data import Bad
 from phinets.engine.checkpoint import Keeper
 from phinets.engine.files import write_whole
@@ -23,19 +22,17 @@ from phinets.engine.signals import Signals
 from phinets.engine.trackers import open_trackers
 from phinets.experiments.bench import Bench
 from phinets.experiments.folder import BACKBONES, CHECKPOINTS, JOURNAL, SUMMARY, write_json
-from phinets.experiments.meter import Meter, health_of
+from phinets.experiments.meter import Meter
+from phinets.experiments.programme import Ended, Programme, R, Row
 from phinets.experiments.resuming import identity
 from phinets.experiments.watching import Watcher
-from phinets.reports.curves import curves_png
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Generic[R]):
     """One process at work on a run; in a team the first one judges, writes and speaks."""
 
-    bench: Bench
+    programme: Programme[R]
     folder: Path
     made_with: dict[str, Any]
     """env.json."""
@@ -44,7 +41,12 @@ class Session:
     began: float
     """When, by perf_counter."""
 
-    def carry_through(self, state: dict[str, Any] | None) -> RunRecord:
+    @property
+    def bench(self) -> Bench:
+        """What the run is made of."""
+        return self.programme.bench
+
+    def carry_through(self, state: dict[str, Any] | None) -> R:
         """Go on from a checkpoint's state, or begin where there is none; train, judge and write."""
         done = 0 if state is None else state["step"]
         self.watcher.began(self.folder, self.bench.config, self.bench.course.total, done)
@@ -53,17 +55,23 @@ class Session:
             past = read_journal(self.folder / JOURNAL) if team.is_first() else []
             loop = self._loop(journal, past, state)
             if state is None:
-                baseline = team.once(self._baseline)
-                journal.write([*loop.bad_rows(0), baseline])
+                baseline = team.once(self.programme.baseline)
+                journal.write([*loop.bad_rows(0), *baseline])
                 team.once(self.bench.rejects.require_few)
+                self.watcher.judged(baseline)
             else:
-                self.bench.trainee.restore(state)
+                self._restore(state)
             with self.signals.deferred():
                 done = loop.run(done)
             if loop.stopped:
                 by = self.signals.received or SIGTERM
                 raise StoppedError(f"stopped by {by.name} after step {done}", 128 + by)
             return team.once(lambda: self._finish(loop, state))
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.bench.trainee.restore(state)
+        if self.bench.memory is not None:
+            self.bench.memory.restore(state["memory"])
 
     def _journal(self, state: dict[str, Any] | None) -> Journal:
         if not team.is_first():
@@ -72,23 +80,9 @@ class Session:
         trackers = open_trackers(names, self.folder, to_plain(self.bench.config), done)
         return Journal(self.folder / JOURNAL, trackers, at=0 if state is None else state["journal"])
 
-    def _baseline(self) -> Row:
-        """What the encoder must beat: itself untrained, and raw pixels."""
-        untrained, pixels = self.bench.judge.score(self.bench.judged[""]), self.bench.judge.score(None)
-        return {
-            "kind": "baseline",
-            "step": 0,
-            "epoch": 0.0,
-            "knn_untrained": untrained.knn,
-            "linear_untrained": untrained.linear,
-            "knn_pixels": pixels.knn,
-            "linear_pixels": pixels.linear,
-        }
-
     def _loop(self, journal: Journal, past: list[Row], state: dict[str, Any] | None) -> Loop:
         bench = self.bench
-        saving = bench.config.saving
-        keeper = Keeper(self.folder / CHECKPOINTS, saving, bench.course.legs[0].feed.steps_per_epoch)
+        keeper = self._keeper()
         meter = Meter(bench, self.watcher, (row for row in past if row["kind"] == "look"))
         bench.rejects.add(Bad(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
         bench.rejects.drain()  # they were said when they were met
@@ -103,15 +97,39 @@ class Session:
             stop=lambda: self.signals.received is not None,
             watcher=self.watcher,
             every=bench.config.judging.look_every,
+            turns=self.programme.turns,
+            turn=lambda step: self._turn(loop, step),
+            memory=bench.memory,
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
         return loop
+
+    def _keeper(self) -> Keeper:
+        """A checkpoint at the end of each task is due, since what follows changes the learner."""
+        course, config = self.bench.course, self.bench.config
+        ends = frozenset(course.ends)
+        return Keeper(
+            self.folder / CHECKPOINTS,
+            config.saving,
+            course.legs[0].feed.steps_per_epoch,
+            due=ends,
+            lasting=ends if config.keeps_tasks else frozenset(),
+        )
+
+    def _turn(self, loop: Loop, step: int) -> None:
+        """Judge what the last steps have changed, and turn to the next task where one begins."""
+        rows = team.once(lambda: self.programme.between(step))
+        loop.journal.write([*loop.bad_rows(step), *rows])
+        team.once(self.bench.rejects.require_few)
+        self.watcher.judged(rows)
+        self.programme.turn(step)
 
     def _save(self, keeper: Keeper, loop: Loop, step: int, seconds: float) -> None:
         if team.is_first():
             pace = [loop.pace.images, loop.pace.seconds, loop.pace.waited]
             run = {"run": identity(self.bench), "seconds": seconds, "pace": pace}
-            keeper.save(step, {**self.bench.trainee.state(), "journal": loop.journal.settled(), **run})
+            memory = {} if self.bench.memory is None else {"memory": self.bench.memory.state()}
+            keeper.save(step, {**self.bench.trainee.state(), **memory, "journal": loop.journal.settled(), **run})
 
     def _seconds(self, state: dict[str, Any] | None) -> float:
         """How long the run has taken so far, over all sessions."""
@@ -128,22 +146,23 @@ class Session:
                 f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
             )
 
-    def _finish(self, loop: Loop, state: dict[str, Any] | None) -> RunRecord:
+    def _finish(self, loop: Loop, state: dict[str, Any] | None) -> R:
         """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
-        trained = {ending: self.bench.judge.score(encoder) for ending, encoder in self.bench.judged.items()}
-        loop.journal.write(loop.bad_rows(self.bench.course.total))
+        last = self.programme.closing()
+        loop.journal.write([*loop.bad_rows(self.bench.course.total), *last])
         self.bench.rejects.require_few()
+        self.watcher.judged(last)
         self._keep_backbones()
-        config = self.bench.config
-        journal = read_journal(self.folder / JOURNAL)
-        record = RunRecord(
-            folder=str(self.folder),
-            config=config,
+        ended = Ended(
+            folder=self.folder,
             environment=self.made_with,
-            summary=self._summary(journal, trained, loop.pace, self._seconds(state)),
-            journal=journal,
+            journal=read_journal(self.folder / JOURNAL),
+            pace=loop.pace,
+            seconds=self._seconds(state),
         )
-        write_whole(self.folder / "curves.png", curves_png(record))
+        record = self.programme.record(ended)
+        for name, picture in self.programme.pictures(record).items():
+            write_whole(self.folder / name, picture)
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
@@ -156,32 +175,6 @@ class Session:
             metadata = {**said, "image_size": str(config.source.image_size), "encoder": clock}
             write_whole(self.folder / BACKBONES[clock], save(weights, metadata))
 
-    def _summary(self, journal: list[Row], trained: dict[str, Score], pace: Pace, seconds: float) -> Summary:
-        bench, config = self.bench, self.bench.config
-        baseline, meter = _last(journal, "baseline"), health_of(_last(journal, "look"))
-        return Summary(
-            method=config.method,
-            backbone=config.backbone,
-            data=config.data,
-            seed=config.seed,
-            steps=bench.course.total,
-            **{f"{name}{end}": getattr(score, name) for end, score in trained.items() for name in ("knn", "linear")},
-            **{name: value for name, value in baseline.items() if name.startswith(("knn_", "linear_"))},
-            verdict=meter.verdict,
-            spread=meter.spread,
-            effective_rank=meter.effective_rank,
-            dead_share=meter.dead_share,
-            bad_images=len(bench.rejects.known),
-            seconds=seconds,
-            images_per_second=pace.images_per_second,
-            data_wait=pace.data_wait,
-            protocol=bench.judge.describe(),
-        )
-
 
 def _look_away(codes: Tensor) -> Mapping[str, Any]:
     return {}
-
-
-def _last(journal: list[Row], kind: str) -> Row:
-    return next(row for row in reversed(journal) if row["kind"] == kind)

@@ -11,10 +11,11 @@ from phinets.backbones import backbone as backbone_called
 from phinets.backbones.weights import load_weights, read_weights
 from phinets.config.errors import UserError
 from phinets.config.methods import Clock, has_slow, method
-from phinets.config.run import RunConfig
+from phinets.config.run import Training
 from phinets.engine.checkpoint import NAME, load_checkpoint, newest_checkpoint
+from phinets.experiments.bench import bare_learner
 from phinets.experiments.folder import BACKBONES, CHECKPOINTS, CONFIG, SUMMARY, read_config
-from phinets.methods import Learner, learner
+from phinets.methods import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class Subject:
     backbone: str
     called: str
     """Whose weights they are, in words."""
-    config: RunConfig | None = None
+    config: Training | None = None
     """The run that they come from."""
     clock: Clock = "fast"
     """Whether it is the encoder that learns by gradients, or the slow one that follows it."""
@@ -105,15 +106,14 @@ def _of_file(place: Path, clock: Clock, backbone: str | None) -> Subject:
     return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", clock=of, said=weights.said)
 
 
-def learner_of(place: Path) -> tuple[Learner, RunConfig, int]:
+def learner_of(place: Path) -> tuple[Learner, Training, int]:
     """The learner of a run, as its newest or a given checkpoint has it; the run's settings; and the steps it made."""
     folder = run_of(place)
     if folder is None:
         raise UserError(f"'{place}' is a file of weights; the heads are in a run folder or in one of its checkpoints.")
     config = read_config(folder / CONFIG)
     state = _state(place, folder)
-    size = config.source.image_size
-    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    model = bare_learner(config)
     if config.compute.precision == "fp64":
         model = model.double()
     try:

@@ -1,0 +1,145 @@
+"""`phinets continual`."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from phinets.cli.outcome import Outcome
+from phinets.cli.parsing import parse_words
+from phinets.cli.train import Terminal
+from phinets.config.continual import Appended, ContinualConfig
+from phinets.config.errors import CommonError, UserError
+from phinets.config.interrupts import leaving_at_once
+from phinets.config.launch import launched
+from phinets.config.plain import to_plain
+from phinets.config.record import ContinualRecord
+from phinets.experiments.benchmarks import benchmark
+from phinets.experiments.folder import CONFIG, read_config_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continual:
+    """Learn one task after the other, and see what is remembered. With no further word: X-PhiNet on embedded images.
+
+    Example: phinets continual --benchmark split-cifar10 --method simsiam --replay mixup --epochs-per-task 1
+    """
+
+    benchmark: str = "split-shapes"
+    """The run to start from; `phinets list benchmarks` shows all. Every other option changes it."""
+    config: Path | None = None
+    """A config.yaml to start from instead, e.g. of an older run, to repeat it."""
+    out: Path | None = None
+    """The run folder; unset: a new one under runs/."""
+    overwrite: bool = False
+    """Replace the run that is in the folder."""
+    resume: Path | None = None
+    """Go on with the run in this folder from its last checkpoint; only how it is computed and kept may change."""
+    or_resume: bool = False
+    """Go on with the run in --out if there is one, else begin it: for jobs that are started again and again."""
+    append: Path | None = None
+    """Go on with the finished run in this folder: one more task, whose images --data (and --classes) names."""
+    json: bool = False
+    """Print the summary as one JSON document; progress goes to standard error."""
+    run: ContinualConfig = field(default_factory=ContinualConfig)
+
+
+def command(words: list[str]) -> Outcome:
+    """Parse, run, and give the summary."""
+    try:
+        options = parse(words)
+    except UserError as error:
+        raise CommonError(str(error)) from error
+    with Reporter(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
+        record = _learned(options, terminal)
+    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
+
+
+def _learned(options: Continual, watcher: "Reporter") -> ContinualRecord:
+    with leaving_at_once():  # torch comes in here, after --help and bad words
+        from phinets.experiments.appending import append
+        from phinets.experiments.run import resume_stream, run_stream
+
+    if options.append is not None:
+        wanted, task = _one_more(options.append, options.run)
+        return append(options.append, task, wanted, watcher=watcher)
+    if options.resume is not None:
+        return resume_stream(options.resume, options.run, watcher=watcher)
+    if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
+        return resume_stream(options.out, options.run, watcher=watcher)
+    return run_stream(options.run, options.out, overwrite=options.overwrite, watcher=watcher)
+
+
+def _one_more(folder: Path, asked: ContinualConfig) -> tuple[ContinualConfig, Appended]:
+    """The run's settings, where the words change only how it is computed and kept; and the task that they describe."""
+    before = read_config_of(ContinualConfig, folder / CONFIG)
+    task = Appended(data=asked.data, epochs=asked.epochs_per_task, classes=asked.source.classes)
+    source = replace(asked.source, classes=before.source.classes)
+    return replace(asked, data=before.data, epochs_per_task=before.epochs_per_task, source=source), task
+
+
+def parse(words: list[str]) -> Continual:
+    """The options that the words give, on top of the benchmark, config file or run that they name."""
+    named = _looked_ahead(words)
+    options = parse_words(Continual, "continual", words, default=Continual(run=_start(named)))
+    if options.or_resume and (options.out is None or options.overwrite):
+        raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
+    for name in ("resume", "append"):
+        if named[name] is not None and (options.out is not None or options.overwrite or options.or_resume):
+            raise UserError(f"--{name} goes on in the run's own folder: leave out --out, --overwrite and --or-resume.")
+    if options.append is not None and named["data"] is None:
+        raise UserError("--append needs the images of the new task: --data folder:PATH, npz:FILE, or any name.")
+    return options
+
+
+def _looked_ahead(words: list[str]) -> dict[str, str | None]:
+    """The options that decide where to start; where a value is missing, the real parser says so."""
+    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("benchmark", "config", "resume", "append", "data"):
+        look_ahead.add_argument(f"--{name}", nargs="?")
+    return vars(look_ahead.parse_known_args(words)[0])
+
+
+def _start(named: Mapping[str, str | None]) -> ContinualConfig:
+    """The run that all other options change."""
+    starts = {name: value for name, value in named.items() if value is not None and name != "data"}
+    if len(starts) > 1:
+        raise UserError(f"{' and '.join(f'--{name}' for name in starts)} both say where to start. Use one of them.")
+    for name, value in starts.items():
+        if name == "benchmark":
+            return benchmark(value)
+        place = Path(value) if name == "config" else Path(value) / CONFIG
+        if name != "config" and not place.exists():
+            raise UserError(f"'{value}' holds no run to go on with: there is no {CONFIG} in it.")
+        config = read_config_of(ContinualConfig, place)
+        return replace(config, source=replace(config.source, classes=())) if name == "append" else config
+    return benchmark("split-shapes")
+
+
+class Reporter(Terminal):
+    """An onlooker that also says what a reading found."""
+
+    def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A line for each readout: percent right on every task."""
+        for row in rows:
+            task = f"task {row['task']}" if row["share"] == 1 else f"{row['share']:.0%} of task {row['task']}"
+            when = f"after {task}" if row["task"] else "untrained"
+            found = "  ".join("   –" if value is None else f"{value:4.1f}" for value in row["accuracies"])
+            self.console.print(f"{when}: {row['readout']} {row['encoder']}: {found}", highlight=False, soft_wrap=True)
+
+
+def _show(console: Console, record: ContinualRecord) -> None:
+    from phinets.reports.continual import matrix_table
+
+    summary = record.summary
+    for reading in summary.readings:
+        console.print(matrix_table(reading, summary.tasks))
+    console.print(
+        f"{summary.method}: {summary.verdict}; {summary.protocol}\n{summary.seconds:.0f} s in all, "
+        f"{summary.images_per_second:.0f} images/s while training → {record.folder}",
+        highlight=False,
+        markup=False,
+    )

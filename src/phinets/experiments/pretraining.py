@@ -1,0 +1,115 @@
+"""The programme of `phinets train`: one body of images, judged against the untrained encoder and raw pixels."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from phinets.config.record import RunRecord, Summary
+from phinets.config.run import RunConfig
+from phinets.data import fingerprint, load
+from phinets.engine.course import Course, Leg
+from phinets.experiments.bench import Bench, workshop
+from phinets.experiments.judging import Judge
+from phinets.experiments.meter import health_of
+from phinets.experiments.programme import Ended, Row
+from phinets.reports.curves import curves_png
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """A run on one body of images."""
+
+    config: RunConfig
+    bench: Bench
+    judge: Judge
+    turns: frozenset[int] = frozenset()
+
+    def baseline(self) -> list[Row]:
+        """What the encoder must beat: itself untrained, and raw pixels."""
+        untrained, pixels = self.judge.score(self.bench.judged[""]), self.judge.score(None)
+        return [
+            {
+                "kind": "baseline",
+                "step": 0,
+                "epoch": 0.0,
+                "knn_untrained": untrained.knn,
+                "linear_untrained": untrained.linear,
+                "knn_pixels": pixels.knn,
+                "linear_pixels": pixels.linear,
+            }
+        ]
+
+    def between(self, step: int) -> list[Row]:
+        """Nothing: there are no turns."""
+        return []
+
+    def turn(self, step: int) -> None:
+        """Nothing: there are no turns."""
+
+    def closing(self) -> list[Row]:
+        """kNN and linear probe of what was learned."""
+        scores = {
+            f"{name}{ending}": value
+            for ending, encoder in self.bench.judged.items()
+            for name, value in asdict(self.judge.score(encoder)).items()
+        }
+        course = self.bench.course
+        return [{"kind": "score", "step": course.total, "epoch": course.epochs(course.total), **scores}]
+
+    def record(self, ended: Ended) -> RunRecord:
+        """The record, with its summary."""
+        return RunRecord(
+            folder=str(ended.folder),
+            config=self.config,
+            environment=ended.environment,
+            summary=self._summary(ended),
+            journal=ended.journal,
+        )
+
+    def pictures(self, record: RunRecord) -> Mapping[str, bytes]:
+        """The learning curves."""
+        return {"curves.png": curves_png(record)}
+
+    def _summary(self, ended: Ended) -> Summary:
+        config, bench = self.config, self.bench
+        meter = health_of(_last(ended.journal, "look"))
+        scores = {**_last(ended.journal, "baseline"), **_last(ended.journal, "score")}
+        return Summary(
+            method=config.method,
+            backbone=config.backbone,
+            data=config.data,
+            seed=config.seed,
+            steps=bench.course.total,
+            **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
+            verdict=meter.verdict,
+            spread=meter.spread,
+            effective_rank=meter.effective_rank,
+            dead_share=meter.dead_share,
+            bad_images=len(bench.rejects.known),
+            seconds=ended.seconds,
+            images_per_second=ended.pace.images_per_second,
+            data_wait=ended.pace.data_wait,
+            protocol=self.judge.describe(),
+        )
+
+
+def pretraining(config: RunConfig) -> Pretraining:
+    """The programme of a run, or an error that says what can't be."""
+    shop = workshop(config)
+    split = load(config.data, config.source)
+    feed = shop.feed(split.train.images, f"'{config.data}'")
+    judge = Judge(split=split, eye=shop.eye, protocol=config.judging)
+    bench = Bench(
+        config=config,
+        device=shop.precision.device,
+        trainee=shop.trainee(),
+        course=Course((Leg(feed, shop.timetable(feed, config.epochs)),)),
+        live=judge.live_knn,
+        rejects=shop.eye.rejects,
+        data=fingerprint(split),
+    )
+    return Pretraining(config=config, bench=bench, judge=judge)
+
+
+def _last(journal: list[Row], kind: str) -> dict[str, Any]:
+    return next(row for row in reversed(journal) if row["kind"] == kind)
