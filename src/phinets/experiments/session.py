@@ -103,6 +103,7 @@ class Session:
             stop=lambda: self.signals.received is not None,
             watcher=self.watcher,
             every=bench.config.judging.look_every,
+            look_at=bench.config.judging.looked_at(bench.course.batch),
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
         return loop
