@@ -15,6 +15,7 @@ bench:  ## what things cost here
 	python benchmarks/step.py
 	python benchmarks/views.py
 	python benchmarks/shapes.py
+	python benchmarks/stream.py
 	python benchmarks/probe.py
 	python benchmarks/basins.py
 

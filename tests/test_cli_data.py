@@ -32,7 +32,7 @@ def test_list_tells_every_name_what_it_is_and_whether_it_is_there(tmp_path: Path
     code, out, _ = said(["data", "list", "--root", str(tmp_path), "--json"], capsys)
     rows = json.loads(out)
     assert code == 0
-    assert set(rows) == {*DATA, *(f"{kind}:PATH" for kind in PLACES)}
+    assert set(rows) == {*DATA, *(f"{kind}:{'NAME' if kind == 'stream' else 'PATH'}" for kind in PLACES)}
     assert all(row["what"] for row in rows.values())
     assert rows["cifar10"]["state"].startswith("found in")
     assert "--download" in rows["stl10"]["state"]

@@ -106,6 +106,9 @@ def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None
         (lambda: Judging(knn_k=0), "knn_k is 0"),
         (lambda: Judging(live_bank=100, knn_k=200), "200 neighbours"),
         (lambda: Judging(knn_temperature=0), "knn_temperature is 0"),
+        (lambda: Judging(look_at=(0, 5)), "look_at is 0 5, but must be rising numbers of images above 0"),
+        (lambda: Judging(look_at=(5, 5)), "look_at is 5 5"),
+        (lambda: Judging(look_at=(9, 5)), "look_at is 9 5"),
     ],
 )
 def test_an_impossible_number_is_refused(make: Any, says: str) -> None:
@@ -116,6 +119,14 @@ def test_an_impossible_number_is_refused(make: Any, says: str) -> None:
 def test_the_peak_rate_grows_with_the_batch() -> None:
     assert RunConfig(batch=512).peak_lr == pytest.approx(2 * RunConfig(batch=256).peak_lr)
     assert RunConfig(batch=256).peak_lr == RunConfig().optimisation.lr
+
+
+@pytest.mark.parametrize("batch", [1, 7, 128])
+def test_a_look_is_taken_at_the_first_step_by_which_so_many_images_were_seen(batch: int) -> None:
+    counts = (1, 6, 7, 8, 127, 128, 129, 1000)
+    first = {next(step for step in range(1, 1001) if step * batch >= count) for count in counts}
+    assert Judging(look_at=counts).looked_at(batch) == first
+    assert Judging().looked_at(batch) == frozenset()
 
 
 def test_look_up_says_what_is_known_where_nothing_is_near() -> None:

@@ -69,7 +69,7 @@ def test_picked_ones_count_anew(images: Images) -> None:
 
 
 def test_an_order_is_a_permutation_that_the_generator_alone_decides(images: Images) -> None:
-    one, same, other = (images.order(torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    one, same, other = (torch.as_tensor(images.order(torch.Generator().manual_seed(seed))) for seed in (1, 1, 2))
     assert one.dtype == torch.int64
     assert (one.sort().values == torch.arange(N)).all()
     assert (one == same).all()
@@ -80,7 +80,7 @@ def test_an_order_is_a_permutation_that_the_generator_alone_decides(images: Imag
 def test_of_few_images_every_order_is_as_likely_as_any_other(images: Images) -> None:
     assert N < BLOCK
     few, generator = images.head(3), torch.Generator().manual_seed(0)
-    seen = torch.stack([few.order(generator) for _ in range(1200)]) @ torch.tensor([9, 3, 1])
+    seen = torch.stack([torch.as_tensor(few.order(generator)) for _ in range(1200)]) @ torch.tensor([9, 3, 1])
     counts = torch.bincount(seen)
     counts = counts[counts > 0]
     assert len(counts) == 6

@@ -31,6 +31,23 @@ def test_the_main_job_is_x_phinet_on_embedded_data() -> None:
     assert (config.method, config.data, config.backbone) == ("x-phinet", "shapes", "resnet-tiny")
 
 
+def test_online_each_image_comes_once_and_looks_come_by_images() -> None:
+    config = recipe("online")
+    assert (config.method, config.data, config.epochs) == ("x-phinet/cosine", "stream:shapes", 1)
+    assert config.source.train_images == 120_000
+    assert config.judging.look_at == (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+
+
+@pytest.mark.parametrize(("name", "epochs", "decay"), [("paper-online", 8, 2e-5), ("paper-online/one-epoch", 1, 1e-4)])
+def test_the_paper_s_online_recipes_are_its_cifar10_settings_on_cifar5m(name: str, epochs: int, decay: float) -> None:
+    config, offline = recipe(name), recipe("paper")
+    assert (config.data, config.epochs, config.batch, config.backbone) == ("cifar5m", epochs, 512, "resnet18-cifar")
+    assert config.optimisation.weight_decay == decay
+    assert config.optimisation.lr == 0.03
+    assert config.optimisation.warmup_epochs * 5_000_000 == offline.optimisation.warmup_epochs * 50_000
+    assert (config.views, config.learner) == (offline.views, offline.learner)
+
+
 def test_an_unknown_recipe_offers_the_nearest() -> None:
     with pytest.raises(UserError, match="Did you mean 'smoke'"):
         recipe("smok")

@@ -1,13 +1,14 @@
 """Pictures and tables say what the record says."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from phinets.config.record import RunRecord, Summary
-from phinets.config.run import RunConfig
+from phinets.config.run import Judging, RunConfig
 from phinets.reports.architecture import architecture
 from phinets.reports.curves import curves, curves_png
 from phinets.reports.live import LiveBar, result_table
@@ -49,6 +50,25 @@ def test_the_curves_hold_the_journal_s_numbers() -> None:
     assert np.asarray(health.lines[0].get_ydata()).tolist() == [0.9]
     assert {text.get_text() for text in losses.texts} == {"sim1", "sim2"}
     assert curves_png(record()).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("look_at", "scale"),
+    [
+        ((100, 200, 500, 1000, 2000), "log"),
+        ((100, 200, 300, 400), "linear"),
+        ((100, 900), "linear"),
+        ((100,), "linear"),
+    ],
+)
+def test_looks_planned_by_images_are_drawn_over_images(look_at: tuple[int, ...], scale: str) -> None:
+    looks = [{**JOURNAL[2], "step": i, "images": count} for i, count in enumerate(look_at, start=1)]
+    config = RunConfig(judging=Judging(look_at=look_at))
+    losses, accuracy, health, *_ = curves(replace(record([*JOURNAL[:2], *looks]), config=config)).axes
+    assert np.asarray(accuracy.lines[0].get_xdata()).tolist() == list(look_at)
+    assert (accuracy.get_xlabel(), accuracy.get_xscale()) == ("images seen", scale)
+    assert {axes.get_xlabel() for axes in (losses, health)} == {"step"}
+    assert curves(record()).axes[1].get_xlabel() == "step"
 
 
 def test_a_run_without_labels_has_curves_too() -> None:

@@ -32,7 +32,7 @@ class DataOptions:
     classes: tuple[str, ...] = ()
     """Only these classes, by name or number; unset: all."""
     train_images: int | None = None
-    """How many training images; unset: all there are (shapes: 50,000)."""
+    """How many training images; unset: all there are (shapes: 50,000; stream:shapes: 180,000)."""
     test_images: int | None = None
     """How many test images; unset: all there are (shapes: 10,000)."""
     image_size: int = 32
@@ -85,6 +85,8 @@ class Judging:
 
     look_every: int = 500
     """Steps between two looks at collapse and kNN; 0 looks only at the end."""
+    look_at: tuple[int, ...] = ()
+    """Looks when so many images have been seen, beside look_every: rising numbers, e.g. 1000 10000 100000."""
     live_bank: int = 5000
     """Training images in the bank of the live kNN."""
     live_queries: int = 1000
@@ -104,6 +106,11 @@ class Judging:
     def __post_init__(self) -> None:
         require_finite(self)
         _at_least(0, look_every=self.look_every)
+        if list(self.look_at) != sorted({count for count in self.look_at if count > 0}):
+            raise UserError(
+                f"look_at is {' '.join(map(str, self.look_at))}, but must be rising numbers of images above 0, "
+                "e.g. 1000 2000 5000."
+            )
         _at_least(1, live_queries=self.live_queries, knn_k=self.knn_k)
         _at_least(20, live_bank=self.live_bank, final_bank=20 if self.final_bank is None else self.final_bank)
         if not self.knn_temperature > 0:
@@ -111,6 +118,10 @@ class Judging:
         for name, bank in (("live_bank", self.live_bank), ("final_bank", self.final_bank)):
             if bank is not None and bank < self.knn_k:
                 raise UserError(f"{name} holds {bank} images, but knn_k asks for {self.knn_k} neighbours among them.")
+
+    def looked_at(self, batch: int) -> frozenset[int]:
+        """The steps by which the numbers of `look_at` have been seen, in steps of so many images."""
+        return frozenset(-(-count // batch) for count in self.look_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

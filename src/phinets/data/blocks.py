@@ -6,10 +6,10 @@ so the order of an epoch lets few blocks be in use at any time.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -101,13 +101,13 @@ class Stored:
             pixels[here] = self.shelf.block(block)[places[here]]
         return Taken(torch.from_numpy(pixels), rows)
 
-    def head(self, n: int | None) -> "Stored":
+    def head(self, n: int | None) -> Self:
         """The first n only."""
-        return Stored(self.shelf, self.rows[:n])
+        return replace(self, rows=self.rows[:n])
 
-    def pick(self, rows: Tensor) -> "Stored":
+    def pick(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
-        return Stored(self.shelf, torch.from_numpy(self._numbers(rows)))
+        return replace(self, rows=torch.from_numpy(self._numbers(rows)))
 
     def order(self, generator: torch.Generator) -> Tensor:
         """Blocks one after the other in random order, each spread over a random part of the time of MIXED blocks.

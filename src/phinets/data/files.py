@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -29,13 +30,13 @@ class Files:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def head(self, n: int | None) -> "Files":
+    def head(self, n: int | None) -> Self:
         """The first n only."""
-        return Files(self.paths[:n], self.side)
+        return replace(self, paths=self.paths[:n])
 
-    def pick(self, rows: Tensor) -> "Files":
+    def pick(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
-        return Files([self.paths[i] for i in rows.tolist()], self.side)
+        return replace(self, paths=[self.paths[i] for i in rows.tolist()])
 
     def order(self, generator: torch.Generator) -> Tensor:
         """A file costs the same wherever it is: every permutation is equally likely."""

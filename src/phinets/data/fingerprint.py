@@ -3,7 +3,10 @@
 from pathlib import Path
 from zlib import crc32
 
+from torch import Tensor
+
 from phinets.data.blocks import Stored
+from phinets.data.drawn import Endless
 from phinets.data.files import Files
 from phinets.data.images import Images, InMemory
 from phinets.data.split import Split
@@ -11,7 +14,7 @@ from phinets.data.split import Split
 
 def fingerprint(split: Split) -> dict[str, str]:
     """For each part the number of its images and a check sum: of the pixels in memory, of the names of files, of which
-    images of arrays on the disk were picked.
+    images of arrays on the disk were picked, of the world and the size of pictures that are drawn as they arrive.
 
     The contents of files and of arrays on the disk are not read for it.
     """
@@ -23,6 +26,11 @@ def _checked(images: Images) -> int:
         return crc32(images.pixels.contiguous().numpy().data)
     if isinstance(images, Files):
         return crc32("\0".join(Path(path).name for path in images.paths).encode(errors="surrogateescape"))
-    if isinstance(images, Stored) and not isinstance(images.rows, range):
-        return crc32(images.rows.contiguous().numpy().data)
-    return 0
+    if isinstance(images, Endless):
+        return crc32(f"{images.world} {images.size}".encode(), _rows(images.rows))
+    return _rows(images.rows) if isinstance(images, Stored) else 0
+
+
+def _rows(rows: range | Tensor) -> int:
+    """Which ones of all were picked; 0 where they lie side by side."""
+    return 0 if isinstance(rows, range) else crc32(rows.contiguous().numpy().data)

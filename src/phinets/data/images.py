@@ -1,11 +1,14 @@
 """Images by number, wherever they are. What can't be used is said and replaced, never shown as if it were whole."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
+
+Order = Tensor | range
+"""Numbers of images in the order in which they are shown; a range where they come as they are counted, however many."""
 
 
 class Bad(NamedTuple):
@@ -41,8 +44,11 @@ class Images(Protocol):
     def pick(self, rows: Tensor) -> "Images":
         """Those of these numbers only, counted anew from 0."""
 
-    def order(self, generator: torch.Generator) -> Tensor:
-        """The numbers 0 to n − 1 shuffled for one epoch: a pure function of the generator, and quick to read in."""
+    def order(self, generator: torch.Generator) -> Order:
+        """The numbers 0 to n − 1 as one epoch shows them, shuffled where the data are not a stream.
+
+        A pure function of the generator, and quick to read in.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class InMemory:
 
     pixels: Tensor
     """uint8 (n, 3, height, width)."""
+    places: Tensor | None = None
+    """Where each lay in the file, (n,), whose own order this is; None where they are counted in it."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -59,13 +67,13 @@ class InMemory:
         """The images of these numbers."""
         return Taken(self.pixels[rows], rows)
 
-    def head(self, n: int | None) -> "InMemory":
+    def head(self, n: int | None) -> Self:
         """The first n only."""
-        return InMemory(self.pixels[:n])
+        return replace(self, pixels=self.pixels[:n], places=None if self.places is None else self.places[:n])
 
-    def pick(self, rows: Tensor) -> "InMemory":
+    def pick(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
-        return InMemory(self.pixels[rows])
+        return replace(self, pixels=self.pixels[rows], places=None if self.places is None else self.places[rows])
 
     def order(self, generator: torch.Generator) -> Tensor:
         """Any order is as quick as any other: every permutation is equally likely."""

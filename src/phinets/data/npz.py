@@ -32,7 +32,7 @@ def npz(path: str, options: DataOptions) -> Split:
     if len(pixels) < 2:
         raise UserError(f"'{file}' holds one image, but at least two are needed: to learn from and to ask about.")
     classes = () if labels is None else tuple(str(i) for i in range(int(labels.max()) + 1))
-    every = ImageSet(InMemory(pixels), labels)
+    every = ImageSet(InMemory(pixels, torch.arange(len(pixels))), labels)
     train, test = (every.pick(rows) for rows in every_tenth(len(pixels)))
     return Split(train, test, classes)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from phinets.config.errors import CommonError
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
-from phinets.data import Bad, Files, Images
+from phinets.data import Bad, Files, Images, Order
 from phinets.views import Frames, Share, Views, make_views, random_stream
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Feed:
         """Whole batches in one pass; what is left over waits for the next epoch's order."""
         return len(self.images) // self.batch
 
-    def order(self, epoch: int) -> Tensor:
+    def order(self, epoch: int) -> Order:
         """The order of the images in an epoch of the run."""
         return self.images.order(random_stream(self.seed, "order", epoch))
 
@@ -79,13 +79,13 @@ class Feed:
         n = self.batch // (self.parts * self.ranks)
         return Share((number * self.ranks + self.rank) * n, self.batch)
 
-    def part(self, step: int, number: int, order: Tensor) -> Part:
+    def part(self, step: int, number: int, order: Order) -> Part:
         """This process's share of one part of a step, given the order of its epoch."""
         share = self.place(number)
         n = self.batch // (self.parts * self.ranks)
         begin = (step - self.first_step) % self.steps_per_epoch * self.batch + share.first
         stream = random_stream(self.seed, "views", step)
-        views, rows, bad = self._seen(order[begin : begin + n], stream, share)
+        views, rows, bad = self._seen(torch.as_tensor(order[begin : begin + n]), stream, share)
         return Part(self.laid_out(views), rows, bad)
 
     def laid_out(self, views: Views) -> Views:
@@ -108,8 +108,9 @@ class Feed:
         """The parts of every step from `first` up to, not with, `last`, in turn, one ahead."""
         return ahead(partial(self.part, *job) for job in self._jobs(first, last))
 
-    def _jobs(self, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
-        epoch, order = -1, torch.empty(0)
+    def _jobs(self, first: int, last: int) -> Iterator[tuple[int, int, Order]]:
+        epoch = -1
+        order: Order = range(0)
         for step in range(first, last):
             if self.epoch_of(step) != epoch:
                 epoch = self.epoch_of(step)

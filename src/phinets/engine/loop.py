@@ -97,6 +97,8 @@ class Loop:
     """What is learned from again; None where every image is seen in its own time only."""
     every: int
     """Steps between two looks; 0 looks at the end only."""
+    look_at: frozenset[int] = frozenset()
+    """Further steps after which there is a look."""
     pace: Pace = field(default_factory=Pace)
     stopped: bool = False
     """Whether it was left because somebody asked."""
@@ -154,7 +156,7 @@ class Loop:
         """Whatever is due after a step, in this order: journal, look, checkpoint."""
         self.stopped, clock = self._agreement(self.stop(), team.is_first() and self.keeper.clock_asks())
         last = done == self.course.total
-        look = last or (self.every > 0 and done % self.every == 0)
+        look = last or (self.every > 0 and done % self.every == 0) or done in self.look_at
         save = last or clock or self.stopped or self.keeper.is_due(done)
         if not (look or save or len(self._pending) == SETTLE_EVERY):
             return
@@ -201,7 +203,7 @@ class Loop:
         assert losses.codes is not None
         self._require_finite(done)
         readings = self.look(team.gathered(losses.codes))
-        row = {**self._place("look", done), **readings}
+        row = {**self._place("look", done), "images": done * self.course.batch, **readings}
         self.journal.write([*self.bad_rows(done), row])
         team.once(self.rejects.require_few)
         self.watcher.looked(row)

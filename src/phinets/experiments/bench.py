@@ -88,6 +88,8 @@ def settled(config: C) -> C:
 def settled_place(data: str) -> str:
     """The name of data, and where they lie in full where they have a place."""
     kind, colon, place = data.partition(":")
+    if colon and kind == "stream":
+        return f"stream:{settled_place(place)}"
     return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data
 
 

@@ -100,6 +100,7 @@ class Session(Generic[R]):
             turns=self.programme.turns,
             turn=lambda step: self._turn(loop, step),
             memory=bench.memory,
+            look_at=bench.config.judging.looked_at(bench.course.batch),
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
         return loop

@@ -1,5 +1,6 @@
 """Learning curves of one run."""
 
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -12,24 +13,24 @@ from phinets.reports.palette import FAINT, FAST, INK, SLOW, TERMS
 
 
 def curves_png(record: RunRecord) -> bytes:
-    """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the steps."""
+    """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the run."""
     file = BytesIO()
     curves(record).savefig(file, dpi=120, format="png")
     return file.getvalue()
 
 
 def curves(record: RunRecord) -> Figure:
-    """Three panels over the steps of a run."""
+    """Three panels over the steps of a run; kNN over the images seen, where looks are planned by them."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     losses, accuracy, health = figure.subplots(1, 3)
     steps = [row for row in record.journal if row["kind"] == "step"]
     looks = [row for row in record.journal if row["kind"] == "look"]
-    _losses(losses, steps)
-    _accuracy(accuracy, looks, record)
-    _health(health, looks)
     for axes in (losses, accuracy, health):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)
+    _losses(losses, steps)
+    _accuracy(accuracy, looks, record)
+    _health(health, looks)
     summary = record.summary
     figure.suptitle(f"{summary.method} · {summary.backbone} · {summary.data} · seed {summary.seed}", color=INK)
     return figure
@@ -51,12 +52,28 @@ def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> Non
     if not seen:
         axes.text(0.5, 0.5, "no labels", transform=axes.transAxes, ha="center", color=FAINT)
         return
-    axes.plot([r["step"] for r in seen], [r["knn"] for r in seen], color=FAST, marker="o", markersize=3)
+    planned = record.config.judging.look_at
+    count = "images" if planned else "step"
+    if planned:
+        axes.set_xlabel("images seen")
+        axes.set_xscale("log" if _is_geometric(planned) else "linear")
+    axes.plot([r[count] for r in seen], [r["knn"] for r in seen], color=FAST, marker="o", markersize=3)
     for name, level in (("untrained", record.summary.knn_untrained), ("raw pixels", record.summary.knn_pixels)):
         if level is not None:
             axes.axhline(level, color=FAINT, linestyle="--", linewidth=1)
-            axes.text(seen[0]["step"], level, f" {name} {level:.1f}", color=INK, fontsize=8, va="bottom")
+            axes.text(seen[0][count], level, f" {name} {level:.1f}", color=INK, fontsize=8, va="bottom")
     axes.set_ylim(bottom=0)
+
+
+def _is_geometric(counts: Sequence[int]) -> bool:
+    """Whether counts rise more evenly by factors than by differences: 1, 2, 5, 10, … do."""
+    return _unevenness(np.log(counts)) < _unevenness(np.asarray(counts, float))
+
+
+def _unevenness(rising: np.ndarray) -> float:
+    """Standard deviation of the gaps over their mean; 0 where there are not two gaps."""
+    gaps = np.diff(rising)
+    return float(gaps.std() / gaps.mean()) if len(gaps) > 1 else 0.0
 
 
 def _health(axes: Axes, looks: list[dict[str, Any]]) -> None:

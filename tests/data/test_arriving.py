@@ -1,0 +1,207 @@
+"""Data that arrive: in their own order, pass after pass; and shapes without end."""
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from phinets.config.errors import UserError
+from phinets.config.run import DataOptions
+from phinets.config.views import PLANS
+from phinets.data import DATA, Files, ImageSet, fingerprint, load
+from phinets.data.cifar5m import prepare
+from phinets.data.shapes import CLASSES, draw
+from phinets.engine.feed import Feed
+from tests.data import making
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
+
+SMALL = DataOptions(train_images=300, test_images=20, image_size=8)
+
+
+def pixels(part: ImageSet) -> np.ndarray:
+    return part.images.take(torch.arange(len(part))).images.numpy()
+
+
+def shown(part: ImageSet, seed: int = 0) -> torch.Tensor:
+    return torch.as_tensor(part.images.order(torch.Generator().manual_seed(seed)))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, DataOptions]:
+    """Small data of every kind, and how they are loaded."""
+    making.cifar10(tmp_path)
+    making.stl10(tmp_path)
+    making.cifar5m_parts(tmp_path / "from", n=50)
+    list(prepare(tmp_path / "from", tmp_path / "cifar5m"))
+    np.savez(tmp_path / "x.npz", X=making.noise(60, 8, 8, 3), Y=np.arange(60) % 3)
+    for i in range(30):
+        making.save(tmp_path / "film" / f"{i:03}.png")
+    at = DataOptions(root=str(tmp_path), image_size=8)
+    return dict.fromkeys(("cifar10", "stl10", "cifar5m", f"npz:{tmp_path / 'x.npz'}", f"folder:{tmp_path}/film"), at)
+
+
+def test_what_arrives_is_what_is_there_otherwise_in_an_order_that_no_seed_changes(
+    places: dict[str, DataOptions],
+) -> None:
+    for name, options in places.items():
+        whole, arriving = load(name, options), load(f"stream:{name}", options)
+        assert fingerprint(arriving) == fingerprint(whole)
+        assert arriving.classes == whole.classes
+        for part, ours in arriving.parts.items():
+            assert (pixels(ours) == pixels(whole.parts[part])).all()
+            assert (ours.labels is None) == (whole.parts[part].labels is None)
+        orders = [shown(arriving.train, seed).tolist() for seed in range(3)]
+        assert orders[0] == orders[1] == orders[2]
+        assert sorted(orders[0]) == list(range(len(whole.train)))
+
+
+@pytest.mark.parametrize("name", ["cifar10", "stl10", "cifar5m"])
+def test_arrays_arrive_as_they_are_counted(name: str, places: dict[str, DataOptions]) -> None:
+    part = load(f"stream:{name}", places[name]).train
+    assert shown(part).tolist() == list(range(len(part)))
+    assert shown(part.head(7)).tolist() == list(range(7))
+    assert shown(part.pick(torch.tensor([4, 2, 9]))).tolist() == [0, 1, 2]
+
+
+def test_an_npz_arrives_as_its_file_has_it(tmp_path: Path, places: dict[str, DataOptions]) -> None:
+    name = f"npz:{tmp_path / 'x.npz'}"
+    every = [image.tobytes() for image in np.load(tmp_path / "x.npz")["X"].transpose(0, 3, 1, 2)]
+    for options in (places[name], DataOptions(train_images=20), DataOptions(classes=("2", "0"))):
+        part = load(f"stream:{name}", options).train
+        numbers = [every.index(image.tobytes()) for image in pixels(part)[shown(part)]]
+        assert all(one < following for one, following in pairwise(numbers))
+
+
+def test_pictures_arrive_by_path(tmp_path: Path, places: dict[str, DataOptions]) -> None:
+    name = f"folder:{tmp_path}/film"
+    for part in (load(f"stream:{name}", places[name]).train, load(f"stream:{name}", DataOptions(train_images=9)).train):
+        assert isinstance(part.images, Files)
+        paths = [part.images.paths[row] for row in shown(part)]
+        assert paths == sorted(part.images.paths)
+        assert list(part.images.paths) != paths
+
+
+def test_chosen_classes_arrive_too_and_are_chosen_once(places: dict[str, DataOptions]) -> None:
+    part = load("stream:cifar10", DataOptions(root=places["cifar10"].root, classes=("3", "8"))).train
+    assert len(part) == 20
+    assert shown(part).tolist() == list(range(20))
+
+
+# ---- endless shapes
+
+
+def test_endless_shapes_are_those_of_shapes_and_go_on_where_they_end() -> None:
+    endless, finite = load("stream:shapes", SMALL), load("shapes", SMALL)
+    assert len(endless.train) == 300
+    assert (pixels(endless.train) == pixels(finite.train)).all()
+    assert (pixels(endless.test) == pixels(finite.test)).all()
+    beyond = torch.tensor([7, 10**12, 50_001, 7])
+    many = load("stream:shapes", DataOptions(train_images=2**40, test_images=20, image_size=8))
+    assert (many.train.images.take(beyond).images.numpy() == draw(beyond.numpy(), size=8)[0]).all()
+    assert len(load("stream:shapes", DataOptions(test_images=1, image_size=8)).train) == 180_000
+
+
+def test_the_first_ones_are_known_with_their_labels() -> None:
+    for n, known in ((300, 300), (12_000, 10_000)):
+        split = load("stream:shapes", DataOptions(train_images=n, test_images=5, image_size=8))
+        assert split.train.labels is None
+        assert split.known is split.bank
+        assert split.known.labels is not None
+        expected, labels = draw(np.arange(known), size=8)
+        assert (pixels(split.known) == expected).all()
+        assert (split.known.labels.numpy() == labels).all()
+        assert split.classes == CLASSES
+
+
+def test_some_of_the_endless_are_counted_anew() -> None:
+    images = load("stream:shapes", SMALL).train.images
+    picked = images.pick(torch.tensor([250, 3, 9]))
+    assert (picked.take(torch.tensor([0, 2])).images == images.take(torch.tensor([250, 9])).images).all()
+    again = picked.pick(torch.tensor([2, 0])).head(1)
+    assert (again.take(torch.tensor([0])).images == images.take(torch.tensor([9])).images).all()
+    assert list(images.order(torch.Generator())) == list(range(300))
+
+
+@pytest.mark.parametrize(("ranks", "parts"), [(1, 1), (2, 1), (1, 4)])
+def test_in_one_pass_each_picture_is_seen_exactly_once_in_the_order_of_arrival(ranks: int, parts: int) -> None:
+    images = load("stream:shapes", SMALL).train.images
+    feeds = [
+        Feed(
+            images=images, plan=PLANS["none"], anchor=None, batch=16, seed=0, size=8, device=torch.device("cpu"),
+            parts=parts, rank=rank, ranks=ranks,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    steps = feeds[0].steps_per_epoch
+    streams = [feed.stream(0, 2 * steps) for feed in feeds]
+    turns = [next(stream) for _ in range(2 * steps * parts) for stream in streams]
+    rows = torch.cat([turn.rows for turn in turns]).tolist()
+    assert rows == 2 * list(range(288))
+    seen = {view.numpy().tobytes() for turn in turns[: len(turns) // 2] for view in turn.views.first}
+    assert len(seen) == 288
+
+
+WALK = """
+import sys, torch
+from pathlib import Path
+from phinets.config.run import DataOptions
+from phinets.data import load
+torch.set_num_threads(1)
+def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+def endless(n): return load("stream:shapes", DataOptions(train_images=n, test_images=10, image_size=16)).train.images
+endless(1000).take(torch.arange(128))
+before = resident()
+train = endless(10**7)
+order = train.order(torch.Generator())
+for first in range(0, len(train), 200_000):
+    train.take(torch.as_tensor(order[first : first + 128]))
+print(len(train), resident() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells the resident set in this way")
+def test_ten_million_pictures_take_no_more_memory_than_the_bank() -> None:
+    """The bank has 10,000 pictures of 768 bytes; an array of ten million numbers would be 80 MB."""
+    done = subprocess.run([sys.executable, "-c", WALK], capture_output=True, text=True, check=True)
+    n, growth = map(int, done.stdout.split())
+    assert n == 10_000_000
+    assert growth < 40e6
+
+
+def test_the_fingerprint_tells_worlds_sizes_and_numbers_apart() -> None:
+    said = [
+        fingerprint(load("stream:shapes", DataOptions(train_images=n, test_images=5, image_size=size, world=world)))
+        for n, size, world in ((40, 8, 0), (40, 8, 1), (40, 9, 0), (41, 8, 0), (40, 8, 0))
+    ]
+    assert len({one["train"] for one in said}) == 4
+    assert said[0] == said[4]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("stream:shapes", DataOptions(classes=("disc",)), "stream:shapes arrives without labels.*--data shapes"),
+        ("stream:shapes", DataOptions(train_images=2**40 + 1), "even the endless stream of shapes ends after"),
+        ("stream:", DataOptions(), "'stream:' does not say which. Say stream:NAME"),
+        ("stream", DataOptions(), "'stream' needs a name. Say stream:NAME"),
+        ("stream:stream:shapes", DataOptions(), "says stream twice"),
+        ("stream:shape", DataOptions(), "Did you mean 'shapes'"),
+        ("stream:folder:", DataOptions(), "'folder:' does not say where"),
+        ("stream:folder:nowhere", DataOptions(), "there is no folder 'nowhere'"),
+        ("strem:shapes", DataOptions(), "Did you mean 'stream'"),
+    ],
+)
+def test_what_can_t_arrive_is_said(name: str, options: DataOptions, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        load(name, options)
+
+
+def test_every_data_set_that_is_endless_has_a_name() -> None:
+    from phinets.data import ENDLESS
+
+    assert set(ENDLESS) <= set(DATA)
