@@ -1,0 +1,131 @@
+"""What remembering and reading out cost beyond the images that they use, in one run.
+
+Steps of the same learner take turns, round after round; a ratio is the median over the rounds of the ratio within a
+round. Mixup learns from as many images as finetuning does. Plain replay learns from twice as many, so that it stands
+beside finetuning on a batch of that size. A reading stands beside the mere features of the same images.
+
+    python benchmarks/continual.py                              # split-shapes, resnet-tiny
+    python benchmarks/continual.py --method byol --steps 20
+"""
+
+import json
+from dataclasses import dataclass, replace
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import tyro
+
+from phinets.config.continual import ContinualConfig
+from phinets.engine.course import Course
+from phinets.engine.loop import Memory
+from phinets.engine.step import train_step
+from phinets.engine.trainee import Trainee
+from phinets.experiments.benchmarks import split_shapes
+from phinets.experiments.continual import Continual, continual
+from phinets.experiments.cost import Turn, ratio_of_times, take_turns
+
+
+@dataclass(frozen=True)
+class Options:
+    """Replay beside finetuning on as many images, and a reading beside its features."""
+
+    method: str = "x-phinet/cosine"
+    """Which learner."""
+    backbone: str = "resnet-tiny"
+    """Which encoder."""
+    steps: int = 12
+    """Steps in a turn."""
+    rounds: int = 7
+    """How often each takes its turn."""
+    json: bool = False
+    """Print one JSON document."""
+
+
+def main() -> None:
+    options = tyro.cli(Options, description=__doc__)
+    config = replace(split_shapes(), method=options.method, backbone=options.backbone)
+    programmes = {
+        "finetune": config,
+        "finetune, twice the batch": replace(config, batch=2 * config.batch),
+        "mixup": replace(config, memory=replace(config.memory, replay="mixup")),
+        "plain": replace(config, memory=replace(config.memory, replay="plain")),
+    }
+    made = {name: continual(one) for name, one in programmes.items()}
+    device = made["finetune"].bench.device
+    times = take_turns({name: turn_of(one, options.steps) for name, one in made.items()}, options.rounds, device)
+    document = {
+        "method": options.method,
+        "backbone": options.backbone,
+        "seconds_per_step": {name: median(values) / options.steps for name, values in times.items()},
+        "mixup_to_finetune": ratio_of_times(times, "mixup", "finetune"),
+        "plain_to_finetune_on_as_many_images": ratio_of_times(times, "plain", "finetune, twice the batch"),
+        "reading": reading(made["finetune"], config, median(times["finetune"]) / options.steps),
+    }
+    print(json.dumps(document) if options.json else table(document))
+
+
+def turn_of(programme: Continual, steps: int) -> Turn:
+    """Some steps of a run with its memory, from where the last turn left it."""
+    bench = programme.bench
+    place = iter(range(0, 10**9, steps))
+
+    def go() -> None:
+        first = next(place) % (bench.course.ends[0] - steps)
+        learn(bench.trainee, bench.course, bench.memory, range(first, first + steps))
+
+    return Turn(go, bench.trainee.optimiser.zero_grad, lambda: 0)
+
+
+def learn(trainee: Trainee, course: Course, memory: Memory | None, steps: range) -> None:
+    """The steps as the loop makes them."""
+    for step, part in zip(steps, course.stream(steps.start, steps.stop), strict=True):
+        views = part.views if memory is None else memory.recalled(step, 0, part)
+        train_step(trainee, [views], rate=1e-3, peak=1e-3)
+        if memory is not None:
+            memory.keep(step, [part], course.feed_at(step).images)
+
+
+def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
+    """Seconds of one reading, of the features in it alone, and the share of a task's training that each takes."""
+    encoder = programme.bench.trainee.learner.encoder("fast")
+    reader, bank = programme.reader, config.judging.final_bank
+    whole, features = [], []
+    for _ in range(3):
+        began = perf_counter()
+        reader.read(encoder, 3)
+        whole.append(perf_counter() - began)
+        began = perf_counter()
+        for task in programme.stream.tasks:
+            for part in (task.known.labelled.head(bank), task.test.labelled):
+                reader.eye.embedded(part, encoder)
+        features.append(perf_counter() - began)
+    training = programme.bench.course.ends[0] * step
+    beyond = median(a - b for a, b in zip(whole, features, strict=True))
+    return {
+        "seconds": median(whole),
+        "features_seconds": median(features),
+        "share_of_a_task": median(whole) / training,
+        "share_beyond_features": beyond / training,
+    }
+
+
+def table(document: dict[str, Any]) -> str:
+    """The same for people."""
+    lines = [f"{name:28}{seconds:9.4f} s/step" for name, seconds in document["seconds_per_step"].items()]
+    read = document["reading"]
+    return "\n".join(
+        [
+            f"{document['method']}, {document['backbone']}",
+            *lines,
+            f"mixup: {document['mixup_to_finetune']:.3f} × finetune",
+            f"plain: {document['plain_to_finetune_on_as_many_images']:.3f} × finetune on as many images",
+            f"a reading of one encoder: {read['seconds']:.2f} s, of which features {read['features_seconds']:.2f} s; "
+            f"{100 * read['share_of_a_task']:.1f} % of a task's training, {100 * read['share_beyond_features']:.1f} % "
+            "beyond the features",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
