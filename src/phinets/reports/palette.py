@@ -1,6 +1,11 @@
 """One colour per idea, the same in every picture."""
 
+import colorsys
+
 import matplotlib
+from matplotlib.colors import to_hex, to_rgb
+
+from phinets.config.methods import METHODS
 
 matplotlib.use("Agg")
 
@@ -30,3 +35,26 @@ COLLAPSED = "#d9dce3"
 BASINS = ["#8fb0f0", "#f3c27d", "#9ad9b4", "#c9b6ee"]
 LEVELS = ["#eef1f7", "#c3d0ea", "#7f9bd3", "#2f4f9e", "#172a5a"]
 SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}
+
+FAMILY = {
+    "simsiam": SADDLE,
+    "byol": CA3,
+    "rm-simsiam": "#8a6d3b",
+    "phinet": ALIVE,
+    "x-phinet": CA1,
+    "barlow-twins": SOURCE,
+    "moco-v2": SINK,
+}
+_SHADES = ((0.0, 0.0), (0.04, 0.12), (-0.04, -0.12), (0.08, 0.22), (-0.08, -0.2), (0.0, 0.3), (0.12, 0.05))
+"""How the variants of a family differ from it: turns of the hue, and lightness; in the order of `METHODS`."""
+
+
+def method_colour(name: str) -> str:
+    """The colour of a method: its family's, and a shade of it for each variant; one that comes later changes none."""
+    family = name.partition("/")[0]
+    kin = [other for other in METHODS if other.partition("/")[0] == family]
+    if name not in kin:
+        return LOST
+    turn, lift = _SHADES[kin.index(name) % len(_SHADES)]
+    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(FAMILY.get(family, LOST)))
+    return to_hex(colorsys.hls_to_rgb((hue + turn) % 1, min(0.85, max(0.15, lightness + lift)), saturation))

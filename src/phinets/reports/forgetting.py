@@ -1,0 +1,96 @@
+"""What is known and what was lost at the end of a stream, by method, over seeds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from phinets.config.errors import UserError
+from phinets.config.record import ContinualRecord, ReadMatrix
+from phinets.reports.accuracy_matrix import strategy
+from phinets.reports.palette import FAINT, INK, method_colour
+
+COLUMNS: tuple[tuple[str, Callable[[ReadMatrix], float | None]], ...] = (
+    ("average accuracy (%)", lambda reading: reading.average),
+    ("forgetting, max (points)", lambda reading: reading.forgetting_max),
+    ("forgetting, diag (points)", lambda reading: reading.forgetting_diag),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs that differ in their seed alone, as far as a picture says."""
+
+    name: str
+    colour: str
+    records: tuple[ContinualRecord, ...]
+
+
+def groups(records: Sequence[ContinualRecord]) -> list[Group]:
+    """Records by method and strategy, in the order in which they come; the data too, where there are several."""
+    several = len({record.summary.data for record in records}) > 1
+    found: dict[str, list[ContinualRecord]] = {}
+    for record in records:
+        where = f"\n{record.summary.data}" if several else ""
+        found.setdefault(f"{record.summary.method}\n{strategy(record.config.memory)}{where}", []).append(record)
+    return [Group(name, method_colour(runs[0].summary.method), tuple(runs)) for name, runs in found.items()]
+
+
+def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
+    """Average accuracy and forgetting by both rules, one line for each method and strategy.
+
+    A dot is a run, the bar the mean with the standard deviation over seeds, n beside it; one row of panels for each
+    readout and encoder.
+    """
+    if not records:
+        raise UserError("there is no run to draw. Name the folder of one at least.")
+    made = groups(records)
+    kinds = list(dict.fromkeys((r.readout, r.encoder) for record in records for r in record.summary.readings))
+    lines = sum(group.name.count("\n") for group in made)
+    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines) + 0.7), layout="constrained")
+    grid = figure.subplots(len(kinds), len(COLUMNS), squeeze=False, sharey=True)
+    for row, (readout, encoder) in zip(grid, kinds, strict=True):
+        for axes, (name, value) in zip(row, COLUMNS, strict=True):
+            for place, group in enumerate(made):
+                _line(axes, place, group, _values(group, (readout, encoder), value))
+            _finish(axes, name, [group.name for group in made])
+        row[0].set_title(f"{readout}, {encoder} encoder", color=INK, fontsize=10, fontweight="bold", loc="left")
+    data = ", ".join(dict.fromkeys(record.summary.data for record in records))
+    figure.suptitle(f"{data}: mean ± standard deviation over n seeds; a dot is a run", color=INK, fontsize=11)
+    return figure
+
+
+def _values(group: Group, kind: tuple[str, str], value: Callable[[ReadMatrix], float | None]) -> list[float]:
+    found = (value(r) for record in group.records for r in record.summary.readings if (r.readout, r.encoder) == kind)
+    return [number for number in found if number is not None]
+
+
+def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None:
+    """One method in one panel."""
+    if not values:
+        axes.text(0.5, place, "–", transform=axes.get_yaxis_transform(), color=FAINT, ha="center", va="center")
+        return
+    mean = float(np.mean(values))
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.colour, alpha=0.55, linewidths=0, zorder=3)
+    axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.colour, capsize=4, linewidth=2)
+    told = f"{mean:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
+    axes.annotate(
+        told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
+        color=INK, fontsize=8, ha="center", va="bottom",
+    )  # fmt: skip
+
+
+def _finish(axes: Axes, name: str, names: Sequence[str]) -> None:
+    axes.set_xlabel(name, color=INK)
+    axes.set_yticks(range(len(names)), names, fontsize=9, color=INK)
+    axes.set_ylim(len(names) - 0.5, -0.65)
+    axes.margins(x=0.18)
+    axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    low, high = axes.get_xlim()
+    if low < 0 < high:
+        axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
