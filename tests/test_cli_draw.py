@@ -1,8 +1,6 @@
 """`phinets draw continual`: the right picture of the right runs, and a word where there is none."""
 
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -18,13 +16,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which folders were read; what stands in them is made up."""
     folders: list[str] = []
 
-    def read_record(folder: Path) -> ContinualRecord:
+    def read(folder: Path) -> ContinualRecord:
         folders.append(str(folder))
         return stream_record(2, seed=len(folders))
 
-    stand_in = ModuleType("phinets.experiments.continual")
-    stand_in.read_record = read_record  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "phinets.experiments.continual", stand_in)
+    monkeypatch.setattr("phinets.experiments.resuming.stream_record", read)
     return folders
 
 

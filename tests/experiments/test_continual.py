@@ -117,7 +117,7 @@ def test_every_result_names_its_protocol(record: ContinualRecord) -> None:
 def test_the_run_leaves_its_files_and_reads_back(record: ContinualRecord, folder: Path) -> None:
     there = {path.name for path in folder.iterdir()}
     assert {"config.yaml", "metrics.jsonl", "summary.json", "env.json", "backbone.safetensors"} <= there
-    assert {"matrix.png", "tasks.png", "fast_and_slow.png"} <= there
+    assert {"matrix.png", "tasks.png", "fast-slow.png"} <= there
     again = finished(folder)
     assert isinstance(again, ContinualRecord)
     assert (again.summary, again.config, again.journal) == (record.summary, record.config, record.journal)

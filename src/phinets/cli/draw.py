@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +11,6 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.output import require_free, save_figure, save_image
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
-from phinets.config.record import ContinualRecord
 
 Picture = Literal["architecture", "shapes", "continual"]
 Figure = Literal["matrix", "tasks", "fast-slow", "forgetting"]
@@ -70,6 +68,7 @@ def _shapes(path: Path, options: Draw) -> None:
 
 
 def _continual(path: Path, options: Draw) -> None:
+    from phinets.experiments.resuming import stream_record
     from phinets.reports.continual import FIGURES, forgetting_figure
 
     n = len(options.runs)
@@ -81,8 +80,7 @@ def _continual(path: Path, options: Draw) -> None:
         raise UserError(
             f"the figure '{options.figure}' shows one run, but {n} are named. Name one, or use --figure forgetting."
         )
-    read: Callable[[Path], ContinualRecord] = import_module("phinets.experiments.continual").read_record
-    records = [read(folder) for folder in options.runs]
+    records = [stream_record(folder) for folder in options.runs]
     drawn = forgetting_figure(records) if options.figure == "forgetting" else FIGURES[options.figure](records[0])
     save_figure(path, drawn)
 

@@ -34,7 +34,7 @@ JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
 BACKBONES: Mapping[Clock, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
-PICTURES = ("matrix.png", "tasks.png", "fast_and_slow.png")
+PICTURES = ("matrix.png", "tasks.png", "fast-slow.png")
 """What a run over a stream draws beside its curves."""
 RUN_FILES = (
     CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, *BACKBONES.values(), "curves.png", *PICTURES, SUMMARY,

@@ -114,6 +114,18 @@ def finished(folder: Path) -> RunRecord | ContinualRecord | None:
     return RunRecord(config=config, summary=_summary(Summary, folder), **said)
 
 
+def stream_record(folder: Path) -> ContinualRecord:
+    """The record of a finished run over a stream, or an error that says what the folder holds instead."""
+    if not (folder / CONFIG).exists():
+        raise UserError(f"'{folder}' holds no run: there is no {CONFIG} in it.")
+    record = finished(folder)
+    if record is None:
+        raise UserError(f"the run in '{folder}' is not finished yet.")
+    if not isinstance(record, ContinualRecord):
+        raise UserError(f"the run in '{folder}' is on one body of images, not on a stream of tasks.")
+    return record
+
+
 def _summary(kind: type[S], folder: Path) -> S:
     try:
         return from_plain(kind, _json(folder / SUMMARY))
