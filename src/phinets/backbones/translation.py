@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 import torch
 import torchvision
@@ -44,6 +45,7 @@ def torchvision_twin(tensors: Mapping[str, Tensor]) -> str | None:
     return next((name for name in IMAGENET_STEM if _shapes(name) == wanted), None)
 
 
+@cache
 def _shapes(name: str) -> dict[str, torch.Size]:
     tensors = fresh_resnet(name, torch.device("meta")).state_dict()
     return {key: value.shape for key, value in tensors.items() if not key.startswith(CLASSIFIER)}

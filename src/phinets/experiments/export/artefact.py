@@ -1,5 +1,6 @@
 """What a target makes of an encoder, and the proof that it is the same encoder."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,11 @@ class Target:
     options: tuple[str, ...] = ()
     """Those of the options with a meaning for one target alone that it reads."""
     make: Callable[[Source, ExportOptions, Path], Artefact]
+
+
+def quoted(path: Path) -> str:
+    """A file's name as a string of Python, for the lines that load it."""
+    return json.dumps(path.name, ensure_ascii=False)
 
 
 def require_same(source: Source, features_of: Callable[[Tensor], Tensor], limit: float = CLOSE) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phinets.config.methods import Clock, describe, method
+from phinets.config.methods import METHODS, Clock, describe
 from phinets.config.run import RunConfig
 from phinets.experiments.export.artefact import Artefact
 from phinets.experiments.export.source import Source
@@ -19,6 +19,7 @@ CITATION = """\
 }"""
 TOLD = ("method", "backbone", "data", "seed", "steps", "protocol", "verdict")
 """Entries of a summary that have a place of their own on the card."""
+LETTERS = "f: encoder; h, g: predictors; x1, x2, x3: views; x0: the image itself"
 SCORES = ("knn", "linear")
 CLOCKS: Mapping[Clock, str] = {
     "fast": "fast: learned by gradients",
@@ -72,18 +73,20 @@ def _cell(value: object) -> str:
 
 
 def _whose(source: Source) -> str:
-    told = source.said.get("method")
-    of = f" of a {told} learner" if told else ""
-    return f"The {source.subject.clock} encoder{of}, backbone `{source.subject.backbone}`"
+    clock, learner = source.said.get("encoder"), source.said.get("method")
+    who = f"The {clock} encoder" if clock else "An encoder"
+    return who + (f" that {learner} has learned" if learner else "") + f", backbone `{source.subject.backbone}`"
 
 
 def _facts(source: Source) -> dict[str, object]:
     """What is known of where the weights come from; nothing that is not."""
-    config, learner = source.subject.config, source.said.get("method")
-    facts: dict[str, object] = {}
-    if learner is not None:
-        facts |= {"method": learner, "wiring": describe(method(learner))}
-    facts |= {"encoder": CLOCKS[source.subject.clock], "features": source.width, "weights": source.when()}
+    config, learner = source.subject.config, source.said.get("method", "")
+    facts: dict[str, object] = {"method": learner} if learner else {}
+    if learner in METHODS:
+        facts["wiring"] = f"{describe(METHODS[learner])} ({LETTERS})"
+    if "encoder" in source.said:
+        facts["encoder"] = CLOCKS[source.subject.clock]
+    facts |= {"features": source.width, "weights": source.when()}
     if config is not None:
         facts |= {"data": _data(config), "batch": config.batch, "seed": config.seed}
     if "views" in source.said:

@@ -98,16 +98,17 @@ def source_of(place: Path, options: ExportOptions) -> Source:
         raise UserError(f"'{place}' belongs to a run, which knows its views. Leave out --views.")
     views = who.config.views if who.config is not None else options.views or who.said.get("views", "simsiam-cifar")
     look_up("view plan", views, PLANS)
+    summary = {} if folder is None else _json(folder / SUMMARY)
     source = Source(
         place=place,
         subject=replace(who, encoder=who.encoder.eval().requires_grad_(False)),
         folder=folder,
-        summary={} if folder is None else _json(folder / SUMMARY),
+        summary=summary,
         environment={} if folder is None else _json(folder / ENVIRONMENT),
         size=_size(who, options),
         views=views,
         said=_said(who, options),
-        steps=None if folder is None else _steps(folder, who),
+        steps=None if folder is None else _steps(folder, summary.get("steps"), who),
     )
     _require_end(source, options.unfinished)
     return source
@@ -128,11 +129,17 @@ def _size(who: Subject, options: ExportOptions) -> int:
     if who.config is not None:
         return who.config.source.image_size
     if "image_size" in who.said:
-        return int(who.said["image_size"])
+        return _whole(who.said["image_size"])
     known = getattr(who.encoder, "default_cfg", None)
     if isinstance(known, Mapping) and known.get("input_size"):
         return int(known["input_size"][-1])
     return CIFAR_SIZE if who.backbone in BACKBONES and who.backbone not in IMAGENET_STEM else IMAGENET_SIZE
+
+
+def _whole(said: str) -> int:
+    if not said.isdecimal():
+        raise UserError(f"the file says that its images have a side of '{said}'. Say it with --image-size.")
+    return int(said)
 
 
 def _said(who: Subject, options: ExportOptions) -> dict[str, str]:
@@ -140,16 +147,13 @@ def _said(who: Subject, options: ExportOptions) -> dict[str, str]:
     known = dict(who.said)
     if who.config is not None:
         size = str(who.config.source.image_size)
-        known = {"method": who.config.method, "views": who.config.views, "image_size": size}
+        known = {"method": who.config.method, "views": who.config.views, "image_size": size, "encoder": who.clock}
     told = {"views": options.views, "image_size": options.image_size and str(options.image_size)}
-    return (
-        known | {key: value for key, value in told.items() if value} | {"backbone": who.backbone, "encoder": who.clock}
-    )
+    return known | {key: value for key, value in told.items() if value} | {"backbone": who.backbone}
 
 
-def _steps(folder: Path, who: Subject) -> int | None:
-    """How many steps a run has in all: its summary knows it or, before the end, its pace and its epochs."""
-    said = _json(folder / SUMMARY).get("steps")
+def _steps(folder: Path, said: int | None, who: Subject) -> int | None:
+    """How many steps a run has in all: its summary says it or, before the end, its pace and its epochs."""
     epochs = getattr(who.config, "epochs", None)
     if said is not None or epochs is None:
         return said

@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from phinets.experiments.export.artefact import quoted
+
 PTH, SAFETENSORS = ".pth", ".safetensors"
 
 
@@ -30,5 +32,5 @@ def read_back(path: Path, ending: str) -> dict[str, Tensor]:
 def reading(out: Path) -> tuple[str, str]:
     """The import and the expression that read the file, for somebody else's script."""
     if out.suffix == SAFETENSORS:
-        return "from safetensors.torch import load_file", f"load_file({out.name!r})"
-    return "import torch", f"torch.load({out.name!r}, weights_only=True)"
+        return "from safetensors.torch import load_file", f"load_file({quoted(out)})"
+    return "import torch", f"torch.load({quoted(out)}, weights_only=True)"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.experiments.export.artefact import Artefact, Target, require_same
+from phinets.experiments.export.artefact import Artefact, Target, quoted, require_same
 from phinets.experiments.export.source import Source
 
 INPUT, OUTPUT = "images", "features"
@@ -108,7 +108,7 @@ def _usage(out: Path, dtype: str, side: int) -> str:
             "import onnxruntime",
             "",
             f"images = np.zeros((8, 3, {side}, {side}), np.{dtype})  # yours",
-            f"session = onnxruntime.InferenceSession({out.name!r})",
+            f"session = onnxruntime.InferenceSession({quoted(out)})",
             f'features = session.run(["{OUTPUT}"], {{"{INPUT}": images}})[0]',
         ]
     )

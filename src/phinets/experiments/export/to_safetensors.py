@@ -8,7 +8,7 @@ from torch import Tensor
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.experiments.export.artefact import Artefact, Target, load_strictly, same_features
+from phinets.experiments.export.artefact import Artefact, Target, load_strictly, quoted, same_features
 from phinets.experiments.export.source import Source
 from phinets.experiments.export.state_dicts import SAFETENSORS, read_back, write
 
@@ -43,8 +43,8 @@ def _usage(name: str, out: Path) -> str:
             "from phinets.backbones import backbone",
             "from safetensors.torch import load_file",
             "",
-            f"model = backbone({name!r})",
-            f"model.load_state_dict(load_file({out.name!r}), strict=True)",
+            f'model = backbone("{name}")',
+            f"model.load_state_dict(load_file({quoted(out)}), strict=True)",
         ]
     )
 
