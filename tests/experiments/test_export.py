@@ -21,13 +21,6 @@ from tests.exporting import code_of, exported, images, lived_in, run_with, said_
 TORCHVISION = ["resnet18", *(pytest.param(name, marks=pytest.mark.slow) for name in ("resnet34", "resnet50"))]
 
 
-@pytest.fixture(scope="session")
-def resnet18(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, nn.Module]:
-    """A run folder with torchvision's ResNet-18 in it, and that encoder."""
-    folder = tmp_path_factory.mktemp("exports") / "r18"
-    return folder, run_with("resnet18", run_folder, folder)
-
-
 @pytest.mark.parametrize("name", TORCHVISION)
 def test_a_fresh_torchvision_model_takes_the_file_strictly(name: str, run_folder: Path, tmp_path: Path) -> None:
     encoder = run_with(name, run_folder, tmp_path / "run")
@@ -40,10 +33,9 @@ def test_a_fresh_torchvision_model_takes_the_file_strictly(name: str, run_folder
     assert same(fresh, encoder)
 
 
-def test_a_headless_file_is_for_a_model_without_fc_and_the_other_for_one_with(
-    resnet18: tuple[Path, nn.Module], tmp_path: Path
-) -> None:
-    folder, encoder = resnet18
+def test_a_headless_file_is_for_a_model_without_fc_and_the_other_for_one_with(run_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    encoder = run_with("resnet18", run_folder, folder)
     exported(folder, "torchvision", tmp_path / "whole.safetensors")
     exported(folder, "torchvision", tmp_path / "headless.safetensors", headless=True)
     whole, headless = (load_file(tmp_path / f"{name}.safetensors") for name in ("whole", "headless"))
@@ -68,6 +60,7 @@ def test_a_fresh_timm_model_takes_the_file_strictly(name: str, run_folder: Path,
     assert same(fresh, encoder)
 
 
+@pytest.mark.slow
 def test_timm_s_resnet_is_torchvision_s_too(run_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("timm")
     encoder = run_with("timm:resnet18", run_folder, tmp_path / "run")
@@ -93,6 +86,7 @@ def test_a_safetensors_export_is_the_file_that_the_run_wrote(run_folder: Path, t
     assert said_by(tmp_path / "again.safetensors") == said_by(own)
 
 
+@pytest.mark.slow
 def test_double_precision_stays_in_safetensors_and_is_single_elsewhere(run_folder: Path, tmp_path: Path) -> None:
     run_with("resnet18", run_folder, tmp_path / "run")
     config = tmp_path / "run" / "config.yaml"
@@ -105,26 +99,34 @@ def test_double_precision_stays_in_safetensors_and_is_single_elsewhere(run_folde
 
 
 @pytest.mark.parametrize(
-    ("to", "options"),
-    [("torchvision", {}), ("torchvision", {"headless": True}), ("timm", {}), ("safetensors", {})],
+    ("name", "to", "ending", "options"),
+    [
+        ("resnet18", "torchvision", ".pth", {}),
+        ("resnet-tiny", "safetensors", ".safetensors", {}),
+        ("timm:resnet10t", "timm", ".safetensors", {}),
+        pytest.param("timm:resnet10t", "timm", ".pth", {}, marks=pytest.mark.slow),
+        pytest.param("resnet18", "torchvision", ".pth", {"headless": True}, marks=pytest.mark.slow),
+        pytest.param("resnet18", "torchvision", ".safetensors", {}, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("ending", [".pth", ".safetensors"])
 def test_the_code_on_the_card_loads_the_encoder(
+    name: str,
     to: str,
-    options: dict[str, bool],
     ending: str,
-    resnet18: tuple[Path, nn.Module],
+    options: dict[str, bool],
+    run_folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if ending not in target_called(to).endings:
-        pytest.skip("the target has no such files")
+    if to == "timm":
+        pytest.importorskip("timm")
+    encoder = run_with(name, run_folder, tmp_path / "run")
     out = tmp_path / f'it\'s "mine"{ending}'
-    exported(resnet18[0], to, out, **options)
+    exported(tmp_path / "run", to, out, **options)
     monkeypatch.chdir(tmp_path)
     names: dict[str, nn.Module] = {}
     exec(code_of(tmp_path / f"{out.name}.md"), names)
-    assert same(names["model"], resnet18[1])
+    assert same(names["model"], encoder)
 
 
 def test_one_who_shares_names_and_shapes_but_computes_something_else_is_found_out(
@@ -149,6 +151,7 @@ def test_one_who_shares_names_and_shapes_but_computes_something_else_is_found_ou
     assert len(sorted(tmp_path.rglob("*"))) >= len(before) + 2
 
 
+@pytest.mark.slow
 def test_an_encoder_of_one_s_own_that_is_a_resnet_is_recognised(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,7 @@ def _facts(source: Source) -> dict[str, object]:
         facts["wiring"] = f"{describe(METHODS[learner])} ({LETTERS})"
     if "encoder" in source.said:
         facts["encoder"] = CLOCKS[source.subject.clock]
-    facts |= {"features": source.width, "weights": source.when()}
+    facts |= {"feature": f"{source.width} numbers an image", "weights": source.when()}
     if config is not None:
         facts |= {"data": _data(config), "batch": config.batch, "seed": config.seed}
     if "views" in source.said:
