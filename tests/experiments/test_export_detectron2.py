@@ -159,6 +159,7 @@ def test_every_place_in_the_texts_is_filled() -> None:
     assert "DEPTH: 101" in texts(101, values)["pascal_voc_R_101_C4_24k.yaml"]
 
 
+@pytest.mark.slow
 def test_other_statistics_in_pretraining_are_other_statistics_in_detection(run_folder: Path, tmp_path: Path) -> None:
     run_with("resnet50", run_folder, tmp_path / "run")
     config = tmp_path / "run" / "config.yaml"
@@ -170,6 +171,7 @@ def test_other_statistics_in_pretraining_are_other_statistics_in_detection(run_f
     assert voc["MODEL"]["WEIGHTS"] == "../../w.pkl"
 
 
+@pytest.mark.slow
 def test_basic_blocks_go_without_a_c4_detector(run_folder: Path, tmp_path: Path) -> None:
     run_with("resnet18", run_folder, tmp_path / "run")
     exported(tmp_path / "run", "detectron2", tmp_path / "w.pkl")
