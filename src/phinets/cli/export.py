@@ -27,11 +27,10 @@ class Options:
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, one of its checkpoints, or a file of weights (.safetensors, or a state dict)."""
     to: Annotated[str, tyro.conf.arg(metavar="|".join(TARGETS))]
-    """Where to. torchvision and timm: a state dict; safetensors: as phinets has it; onnx: a graph for onnxruntime;
-    detectron2: a pickle, with configuration files."""
+    """Where to: a state dict, the weights as phinets has them, a graph for onnxruntime, a pickle with its configs."""
     out: Path | None = None
     """The file of weights; the card goes beside it. Unset: the run's name and the target's, here."""
-    options: ExportOptions = field(default_factory=ExportOptions)
+    export: ExportOptions = field(default_factory=ExportOptions)
     overwrite: bool = False
     """Replace files that are there."""
     json: bool = False
@@ -47,10 +46,10 @@ def command(words: list[str]) -> Outcome:
     with leaving_at_once():  # torch comes in here, after --help and bad words
         from phinets.experiments.export.exporting import card_of, export, out_of, written
 
-    out = out_of(options.target, options.to, options.options, options.out)
+    out = out_of(options.target, options.to, options.export, options.out)
     for path in (out, card_of(out)):
         require_free(path, options.overwrite)
-    planned = export(options.target, options.to, options.options, out)
+    planned = export(options.target, options.to, options.export, out)
     _require_room(planned.artefact.beside, options.overwrite)
     proof = planned.carry_out()
     files = {name: str(path) for name, path in written(planned).items()}

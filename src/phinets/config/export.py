@@ -24,11 +24,9 @@ class ExportOptions:
     image_size: int | None = None
     """Side of the images that the encoder sees, in pixels; unset: as in the run or the file, else what suits it."""
     views: str | None = None
-    """For a file of weights: the view plan whose mean and std the encoder is used to; unset: what the file says, else
-    simsiam-cifar, which is ImageNet's."""
+    """For a file of weights: the view plan whose mean and std it knows; unset: as the file says, else ImageNet's."""
     headless: bool = False
-    """torchvision: leave the classifier out, for a model whose fc is nn.Identity(). Otherwise fc is there, all zeros,
-    so that a model as torchvision makes it takes the file."""
+    """torchvision: for a model whose fc is nn.Identity(). Otherwise fc, which a fresh model has, is in it as zeros."""
     with_preprocessing: bool = False
     """onnx: take uint8 RGB images, 0 to 255, and normalise inside. Otherwise floats go in, already normalised."""
     opset: int = 18

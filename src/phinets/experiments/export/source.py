@@ -54,13 +54,15 @@ class Source:
     @property
     def at_end(self) -> bool:
         """Whether these are the weights that the run's numbers are about."""
-        finished = self.summary.get("steps")
-        return bool(self.summary) and self.subject.step in (None, finished)
+        step, last = self.subject.step, self.summary.get("steps")
+        return bool(self.summary) and (step in (None, last) or (last is None and self.place == self.folder))
 
     @cached_property
     def encoder(self) -> nn.Module:
         """The encoder in single precision, which is what other houses compute with."""
-        return deepcopy(self.subject.encoder).float()
+        own = self.subject.encoder
+        single = all(value.dtype == torch.float32 for value in own.parameters())
+        return own if single else deepcopy(own).float()
 
     @cached_property
     def width(self) -> int:
