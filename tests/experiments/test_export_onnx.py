@@ -37,7 +37,7 @@ def agree(path: Path, encoder: nn.Module, given: Tensor, seen: Tensor) -> bool:
         ("resnet-tiny", 16),
         pytest.param("resnet18-cifar", 32, marks=pytest.mark.slow),
         pytest.param("resnet18", 64, marks=pytest.mark.slow),
-        pytest.param("timm:vit_tiny_patch16_224", 224, marks=pytest.mark.slow),
+        pytest.param("timm:test_vit", 160, marks=pytest.mark.slow),
     ],
 )
 def test_onnxruntime_gives_torch_s_features_for_batches_of_any_size(
