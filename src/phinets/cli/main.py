@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
     "continual": "learn a stream of tasks one after the other, and see what is remembered",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
+    "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",

@@ -32,6 +32,8 @@ class Subject:
     """Whether it is the encoder that learns by gradients, or the slow one that follows it."""
     said: Mapping[str, str]
     """What the file says of itself."""
+    step: int | None = None
+    """After which step of its run the checkpoint was made that they come from; unset: from the end, or from a file."""
 
 
 def subject(place: Path, clock: Clock = "fast", backbone: str | None = None) -> Subject:
@@ -50,13 +52,21 @@ def subject(place: Path, clock: Clock = "fast", backbone: str | None = None) -> 
             f"'{config.method}' has no slow encoder: ask for --encoder fast, or train x-phinet, byol, moco-v2 or "
             "rm-simsiam."
         )
-    tensors, when = _weights(place, folder, clock)
+    tensors, step = _weights(place, folder, clock)
     encoder = backbone_called(config.backbone)
     if config.compute.precision == "fp64":
         encoder = encoder.double()
     load_weights(encoder, tensors, str(place))
-    called = f"{clock} encoder of {config.method}, {config.backbone}, {when}"
-    return Subject(encoder=encoder, backbone=config.backbone, called=called, config=config, clock=clock, said={})
+    when = "at the end of its run" if step is None else f"after step {step}"
+    return Subject(
+        encoder=encoder,
+        backbone=config.backbone,
+        called=f"{clock} encoder of {config.method}, {config.backbone}, {when}",
+        config=config,
+        clock=clock,
+        said={},
+        step=step,
+    )
 
 
 def run_of(place: Path) -> Path | None:
@@ -69,16 +79,16 @@ def run_of(place: Path) -> Path | None:
     return folder if NAME.fullmatch(place.name) and (folder / CONFIG).is_file() else None
 
 
-def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], str]:
-    """The weights of a run's backbone, and when they are from: the end, or its newest or a given checkpoint."""
+def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], int | None]:
+    """The weights of a run's backbone; and after which step, where they are of its newest or a given checkpoint."""
     file = folder / BACKBONES[clock]
     if place == folder and (folder / SUMMARY).exists() and file.exists():
-        return read_weights(file).tensors, "at the end of its run"
+        return read_weights(file).tensors, None
     state = _state(place, folder)
     prefix = "f.backbone." if clock == "fast" else "slow.backbone."
     tensors: dict[str, Tensor] = state["learner"]
     kept = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    return kept, f"after step {state['step']}"
+    return kept, int(state["step"])
 
 
 def _state(place: Path, folder: Path) -> dict[str, Any]:

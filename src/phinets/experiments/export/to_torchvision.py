@@ -1,0 +1,62 @@
+"""A state dict that torchvision's own ResNet takes."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from phinets.backbones.translation import fresh_resnet
+from phinets.config.export import ExportOptions
+from phinets.experiments.export.artefact import Artefact, Target, load_strictly, same_features
+from phinets.experiments.export.resnets import resnet_name
+from phinets.experiments.export.source import Source
+from phinets.experiments.export.state_dicts import PTH, SAFETENSORS, read_back, reading, write
+
+CLASSES = 1000
+"""What the classifier of a model as torchvision makes it tells apart."""
+
+
+def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+    """The weights and, unless `headless`, a classifier of zeros, since a model as torchvision makes it has one."""
+    name = resnet_name(source, "torchvision")
+    tensors = source.tensors()
+    notes: tuple[str, ...] = ()
+    if not options.headless:
+        tensors |= _classifier(source.width)
+        notes = (
+            f"The classifier `fc` is all zeros, for {CLASSES} classes: nothing has trained it. Put your own there.",
+        )
+    return Artefact(
+        into=f"torchvision's {name}" + " without its classifier" * options.headless,
+        fill=partial(write, tensors, out.suffix, source.said),
+        check=lambda path: _check(source, name, options.headless, read_back(path, out.suffix)),
+        usage=_usage(name, out, options.headless),
+        notes=notes,
+    )
+
+
+def _classifier(width: int) -> dict[str, Tensor]:
+    return {"fc.weight": torch.zeros(CLASSES, width), "fc.bias": torch.zeros(CLASSES)}
+
+
+def _check(source: Source, name: str, headless: bool, tensors: dict[str, Tensor]) -> float:
+    fresh = fresh_resnet(name)
+    if headless:
+        fresh.fc = nn.Identity()
+    load_strictly(source, fresh, tensors)
+    fresh.fc = nn.Identity()
+    return same_features(source, fresh)
+
+
+def _usage(name: str, out: Path, headless: bool) -> str:
+    needs, read = reading(out)
+    model = f"model = torchvision.models.{name}(weights=None)"
+    load = f"model.load_state_dict({read}, strict=True)"
+    features = "model.fc = torch.nn.Identity()"
+    lines = [model, features, load] if headless else [model, load, f"{features}  # features; or your own classifier"]
+    imports = dict.fromkeys(("import torch", "import torchvision", needs))
+    return "\n".join([*imports, "", *lines])
+
+
+TARGET = Target(endings=(PTH, SAFETENSORS), options=("headless",), make=make)
