@@ -20,7 +20,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def read_record(folder: Path) -> ContinualRecord:
         folders.append(str(folder))
-        return stream_record(2, seed=len(folders))
+        return stream_record(2, seed=len(folders), readouts=("task-knn",))
 
     stand_in = ModuleType("phinets.experiments.continual")
     stand_in.read_record = read_record  # type: ignore[attr-defined]
