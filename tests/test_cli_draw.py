@@ -18,7 +18,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def read(folder: Path) -> ContinualRecord:
         folders.append(str(folder))
-        return stream_record(2, seed=len(folders))
+        return stream_record(2, seed=len(folders), readouts=("task-knn",))
 
     monkeypatch.setattr("phinets.experiments.resuming.stream_record", read)
     return folders

@@ -138,7 +138,7 @@ def test_what_was_known_becomes_more_predictable(name: str) -> None:
     learner.begin_task(1)
     views = tiny_views(seed=9)
     trainee = tiny_trainee(learner, weight_decay=0.0)
-    seen = [train_step(trainee, [views], rate=0.02, peak=0.02).terms["distil"] for _ in range(40)]
+    seen = [train_step(trainee, [views], rate=0.05, peak=0.05).terms["distil"] for _ in range(15)]
     assert seen[-1] < seen[0] - 0.05 * abs(seen[0])
 
 

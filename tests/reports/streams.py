@@ -59,9 +59,9 @@ def stream_record(
     method: str = "x-phinet/cosine",
     clocks: tuple[Clock, ...] = ("fast", "slow"),
     per_task: int = 4,
+    readouts: tuple[Readout, ...] = ("task-knn", "class-knn"),
 ) -> ContinualRecord:
     """A run that nobody made."""
-    readouts: tuple[Readout, ...] = ("task-knn", "class-knn")
     rows: list[dict[str, Any]] = []
     for i in range(tasks * per_task + 1):
         done = i / per_task
@@ -70,7 +70,7 @@ def stream_record(
         place = {"kind": "reading", "step": round(STEPS * done), "epoch": done, "task": task, "share": share}
         for clock in clocks:
             known = accuracy(tasks, done, seed, clock)
-            for readout, less in zip(readouts, (0.0, 30.0), strict=True):
+            for readout, less in zip(readouts, (0.0, 30.0), strict=False):
                 rows.append(
                     {**place, "readout": readout, "encoder": clock, "accuracies": [value - less for value in known]}
                 )

@@ -77,9 +77,9 @@ def test_what_could_not_be_asked_is_a_dash() -> None:
     assert dashes == {(2, height) for height in (-1.5, 0.0, 1.0, 2.0, 3.0, 4.0)}
 
 
-@pytest.mark.parametrize("tasks", [1, 2, 20])
+@pytest.mark.parametrize("tasks", [1, 2, pytest.param(20, marks=pytest.mark.slow)])
 def test_every_figure_can_be_drawn_for_few_and_many_tasks(tasks: int) -> None:
-    record = stream_record(tasks, per_task=1, clocks=("fast", "slow") if tasks < 20 else ("fast",))
+    record = stream_record(tasks, per_task=1, readouts=("task-knn",))
     for figure in FIGURES.values():
         buffer = io.BytesIO()
         figure(record).savefig(buffer, format="png", dpi=30)
@@ -166,10 +166,10 @@ def test_the_fast_encoder_is_solid_and_the_slow_one_dashed() -> None:
 
 
 def test_a_run_leaves_fast_beside_slow_only_where_there_are_both() -> None:
-    both = pictures_of(stream_record(2))
+    both = pictures_of(stream_record(2, readouts=("task-knn",)))
     assert set(both) == {"matrix.png", "tasks.png", "fast-slow.png"}
     assert all(picture.startswith(b"\x89PNG") for picture in both.values())
-    assert set(pictures_of(stream_record(2, clocks=("fast",)))) == {"matrix.png", "tasks.png"}
+    assert set(pictures_of(stream_record(2, clocks=("fast",), readouts=("task-knn",)))) == {"matrix.png", "tasks.png"}
 
 
 SEEDS = (0, 1, 2)
