@@ -33,6 +33,7 @@ from phinets.experiments.subject import learner_of, subject
 from phinets.experiments.watching import Silent
 from tests.experiments.test_resume import AtStep, PowerCutError, assert_equal, power_cut
 from tests.experiments.test_run import TINY, newest
+from tests.exporting import exported
 
 STREAM = ContinualConfig(
     method="x-phinet/cosine",
@@ -385,3 +386,14 @@ def test_torch_s_generator_is_neither_used_nor_moved(folder: Path, tmp_path: Pat
     before = torch.get_rng_state()
     run_stream(replace(STREAM, epochs_per_task=1), tmp_path / "run")
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_model_card_of_a_stream_s_encoder_tells_its_own_readouts(record: ContinualRecord, tmp_path: Path) -> None:
+    exported(Path(record.folder), "safetensors", tmp_path / "slow.safetensors", encoder="slow")
+    told = (tmp_path / "slow.safetensors.md").read_text()
+    for found in record.summary.readings:
+        assert (f"| {found.readout} | {found.average:.2f} | {found.forgetting_max:.2f} |" in told) == (
+            found.encoder == "slow"
+        )
+    assert "raw pixels" not in told
+    assert all(task in told for task in record.summary.tasks)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from phinets.config.methods import METHODS, Clock, describe
-from phinets.config.run import RunConfig
+from phinets.config.run import Training
 from phinets.experiments.export.artefact import Artefact
 from phinets.experiments.export.source import Source
 
@@ -97,7 +97,7 @@ def _facts(source: Source) -> dict[str, object]:
     return facts | ({"made with": versions} if versions else {})
 
 
-def _data(config: RunConfig) -> str:
+def _data(config: Training) -> str:
     """The data without the folders that they lay in, which nobody else has."""
     kind, colon, place = config.data.partition(":")
     told = f"{kind}:{Path(place).name}" if colon else config.data
@@ -131,7 +131,7 @@ def _judgement(source: Source) -> list[str]:
         return ["Not known: the weights came from a file, without their run."]
     if not source.at_end:
         return [f"Not judged: these weights are from {source.when()}. Judge them with `phinets eval knn`."]
-    lines = _scores(source)
+    lines = _readings(source) if "readings" in summary else _scores(source)
     if "verdict" in summary:
         lines += ["", f"The codes are {summary['verdict']}."]
     if "protocol" in summary:
@@ -152,6 +152,19 @@ def _scores(source: Source) -> list[str]:
         lines += _row(name, [source.summary.get(f"{score}{end}") for score in SCORES])
     own = [source.summary.get(f"{score}{endings[clock]}") for score in SCORES] if clock in endings else [None, None]
     return [*lines, *_row(f"**this file, the {clock} encoder**", own)]
+
+
+def _readings(source: Source) -> list[str]:
+    """What a run over a stream came to by every readout of this encoder, and how each was asked."""
+    own = [one for one in source.summary["readings"] if one["encoder"] == source.subject.clock]
+    if not own:
+        return [f"The {source.subject.clock} encoder was not read out."]
+    columns = ("average", "forgetting_max", "forgetting_diag", "forward_transfer")
+    lines = [f"| {' | '.join(('readout', *(name.replace('_', ' ') for name in columns)))} |", "|---|---|---|---|---|"]
+    for one in own:
+        lines += _row(one["readout"], [one[name] for name in columns])
+    lines += ["", f"Tasks: {'; '.join(source.summary['tasks'])}."]
+    return [*lines, *(line for one in own for line in ("", f"{one['readout']}: {one['protocol']}."))]
 
 
 def _row(name: str, scores: list[Any]) -> list[str]:
