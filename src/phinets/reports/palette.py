@@ -29,3 +29,5 @@ COLLAPSED = "#d9dce3"
 BASINS = ["#8fb0f0", "#f3c27d", "#9ad9b4", "#c9b6ee"]
 LEVELS = ["#eef1f7", "#c3d0ea", "#7f9bd3", "#2f4f9e", "#172a5a"]
 SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}
+ARMS = {"encoder": FAST, "scratch": "#6b7280"}
+CLASSES = ["#c0392b", "#3366cc", "#2a9d5c", "#cc7a00", "#7a5cc2", "#b5338a", "#147d8c", "#8a5a2b"]
