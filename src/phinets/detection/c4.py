@@ -25,7 +25,7 @@ from phinets.views import random_stream
 
 REGION = 14
 """Side of the piece of the map that stands for a region; layer4 halves it."""
-TRIAL = 96
+TRIAL = 64
 """Side of the picture that an encoder's layout is tried on."""
 STAGES = ("layer1", "layer2", "layer3", "layer4")
 
@@ -75,7 +75,7 @@ CURE = (
 
 def _measure(encoder: nn.Module, trunk: Trunk, head: Head) -> None:
     """Note stride and channels, once trunk and head are seen to be all that the encoder does."""
-    picture = torch.rand(2, 3, TRIAL, TRIAL, generator=random_stream(0, "trial"))
+    picture = torch.rand(1, 3, TRIAL, TRIAL, generator=random_stream(0, "trial"))
     with frozen(encoder):
         wanted, places = encoder(picture), trunk(picture)
         deep = head(places)
