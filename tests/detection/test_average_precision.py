@@ -31,7 +31,8 @@ def one(there: Truth, said: Found, metric: MetricName = "coco") -> Precisions:
 
 def test_overlap_is_the_common_area_over_the_joint_one() -> None:
     boxes = np.array([WHOLE, (5, 0, 15, 10), (0, 0, 10, 5), FAR], np.float64)
-    wanted = [[1, 50 / 150, 0.5, 0], [50 / 150, 1, 25 / 125, 0], [0.5, 25 / 125, 1, 0], [0, 0, 0, 1]]
+    third, fifth = 50 / 150, 25 / 125
+    wanted = np.array([[1, third, 0.5, 0], [third, 1, fifth, 0], [0.5, fifth, 1, 0], [0, 0, 0, 1]])
     assert np.allclose(overlap(boxes, boxes), wanted, rtol=0, atol=1e-15)
 
 

@@ -58,7 +58,7 @@ def test_the_trunk_s_map_is_the_encoder_s_own_and_the_head_goes_on_from_it(name:
         feature = whole(x)
         places = trunk.eval()(x)
         assert torch.equal(places, seen["layer3"])
-        assert torch.equal(head.layer4.eval()(places), seen["layer4"])  # type: ignore[operator,union-attr]
+        assert torch.equal(head.layer4.eval()(places), seen["layer4"])  # type: ignore[union-attr]
         assert torch.allclose(head.eval()(places) * (1 + 1e-5) ** 0.5, feature, atol=1e-5)  # a fresh norm changes ε
     assert places.shape == (1, channels, 32 // stride, 64 // stride)
     assert (trunk.stride, trunk.channels, head.features) == (stride, channels, features)
@@ -85,7 +85,8 @@ class Otherwise(nn.Module):
             self.add_module(name, part)
 
     def forward(self, x: Tensor) -> Tensor:
-        return 2 * self.inside(x)
+        doubled: Tensor = 2 * self.inside(x)
+        return doubled
 
 
 def test_an_encoder_of_another_layout_is_refused() -> None:
@@ -103,7 +104,7 @@ def test_timm_s_resnet_can_be_cut_too() -> None:
 
 def test_every_weight_gets_a_gradient() -> None:
     detector = tiny().train()
-    sum(detector(pictures()).values()).backward()  # type: ignore[union-attr]
+    torch.stack(list(detector(pictures()).values())).sum().backward()
     without = [name for name, weight in detector.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert without == []
     assert all(weight.requires_grad for weight in detector.parameters())

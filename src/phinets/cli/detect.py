@@ -56,7 +56,8 @@ def command(words: list[str]) -> Outcome:
         else:
             assert options.target is not None
             record = detect(options.target, options.how, options.out, overwrite=options.overwrite, watcher=terminal)
-    return Outcome({"folder": record.folder, **to_json(record.summary)}, lambda console: _show(console, record))
+    document = {"folder": record.folder, **to_json(record.summary), "protocol": record.summary.describe()}
+    return Outcome(document, lambda console: _show(console, record))
 
 
 def parse(words: list[str]) -> Detect:

@@ -199,7 +199,7 @@ class Detection:
             raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
 
     def describe(self) -> str:
-        """Training and metric in words."""
+        """The training in words."""
         how, seen, looks = self.training, self.pictures, self.proposals
         sides = "–".join(str(side) for side in sorted({min(seen.train_sides), max(seen.train_sides)}))
         parts = self.compute.accumulate
@@ -211,7 +211,7 @@ class Detection:
             f"{f'a tenth after {drops}, ' if drops else ''}warm-up {how.warmup}, momentum {how.momentum:g}, weight "
             f"decay {how.weight_decay:g}; shorter side {sides} (test {seen.test_side}, longer at most {seen.max_side})"
             f", flip {seen.flip:g}; {looks.regions} regions a picture learned from, {looks.test_proposals} asked; seed "
-            f"{self.seed}; average precision {METRIC_WORDS[self.metric]}"
+            f"{self.seed}"
         )
 
 

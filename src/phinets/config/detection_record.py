@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from phinets.config.detection import MetricName
+from phinets.config.detection import METRIC_WORDS, MetricName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,16 @@ class DetectionSummary:
     metric: MetricName
     """The one that tables show."""
     protocol: str
+    """Pictures and training, in words."""
     arms: tuple[Arm, ...]
     """The encoder's first."""
     paper: str | None
     """Which part of the paper's table compares, if any: VOC 07, or VOC 07+12."""
     seconds: float
+
+    def describe(self) -> str:
+        """The whole protocol in words, with the metric that is shown."""
+        return f"{self.protocol}; average precision {METRIC_WORDS[self.metric]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ def resume_detection(
     with Signals().heeded() as signals, locked(folder):
         summary = read_summary(folder)
         if summary is not None:
-            return _record(folder, summary)
+            return _record(folder, replace(summary, metric=(wanted or begun.config).metric))
         made = prepared(begun.target, wanted or begun.config)
         return _finished(made, folder, signals, watcher or Unwatched())
 

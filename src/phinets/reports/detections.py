@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 def precision_table(summary: DetectionSummary) -> Table:
     """AP, AP50 and AP75 of each detector and, on VOC's own classes, the paper's."""
-    table = Table(title=f"average precision (%), {summary.metric}, on {summary.data}", caption=summary.protocol)
+    table = Table(title=f"average precision (%), {summary.metric}, on {summary.data}", caption=summary.describe())
     for name in ("weights", "AP", "AP50", "AP75", "loss first → last"):
         table.add_column(name, justify="left" if name == "weights" else "right")
     for arm in summary.arms:
