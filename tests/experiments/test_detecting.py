@@ -211,8 +211,8 @@ def test_classes_that_the_drawn_pictures_do_not_show_are_said(run_folder: Path, 
 def test_training_lowers_the_loss_and_lifts_the_precision_far_above_the_untrained_detector(
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
-    looks = replace(QUICK.proposals, anchor_sizes=(8, 16, 24, 32, 48), regions=32, anchors_learned=64)
-    training = replace(QUICK.training, iterations=120, batch=4, lr=0.16, drops=(100,), warmup=10)
+    looks = replace(QUICK.proposals, anchor_sizes=(16, 24, 32), regions=16, test_proposals=30)
+    training = replace(QUICK.training, iterations=60, batch=4, lr=0.16, drops=(48,), warmup=10)
     still = replace(training, iterations=1, lr=1e-9)
     first, last = (
         detect(run_folder, quick(home, proposals=looks, training=how), tmp_path / name).summary.arms[0]
