@@ -100,6 +100,19 @@ def test_a_difficult_object_takes_one_box_by_coco_and_any_number_by_voc() -> Non
     assert one(there, said, "voc12").ap50 == 1
 
 
+def test_coco_prefers_an_object_that_counts_to_a_difficult_one_with_more_in_common() -> None:
+    there = truth((0, 0, 10, 10), (0, 0, 10, 8), difficult=(0,))
+    assert one(there, found((0, 0, 10, 9.5), scores=[0.9]), "coco").ap50 == 1  # .95 with the difficult one, .84 else
+    assert one(there, found((0, 0, 10, 9.5), scores=[0.9]), "voc12").ap50 == 0  # VOC insists on the nearest
+
+
+def test_three_of_ten_found_reach_four_of_the_eleven_points() -> None:
+    boxes = [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(10)]
+    said = found(*boxes[:3], scores=[0.9, 0.8, 0.7])
+    assert one(truth(*boxes), said, "voc07").ap50 == pytest.approx(4 / 11, abs=1e-12)  # recalls 0, .1, .2, .3
+    assert one(truth(*boxes), said, "voc12").ap50 == pytest.approx(0.3, abs=1e-12)
+
+
 def test_a_class_without_objects_is_left_out_of_the_mean() -> None:
     there = truth(WHOLE, FAR, labels=[0, 2], difficult=(1,))
     said = found(WHOLE, FAR, FAR, labels=[0, 1, 2], scores=[0.9, 0.9, 0.9])
@@ -133,15 +146,22 @@ def test_neither_the_order_of_pictures_nor_a_monotone_change_of_scores_matters()
 
 
 def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[Truth], list[Found]]:
-    """Random pictures: objects, some difficult, and boxes near them or anywhere; some with nothing of either."""
+    """Random pictures: objects, some difficult, and boxes near them or anywhere; some with nothing of either.
+
+    With `ties`, scores are equal and small objects lie over each other, so that who takes which one matters.
+    """
     there, said = [], []
     for _ in range(12):
         n, m = int(rng.integers(0, 7)), int(rng.integers(0, 12))
-        low = rng.integers(0, 60, (n, 2))
-        boxes = np.concatenate([low, low + rng.integers(5, 40, (n, 2))], 1).astype(float)
+        low = rng.integers(0, 3 if ties else 60, (n, 2))
+        boxes = np.concatenate([low, low + rng.integers(5, 8 if ties else 40, (n, 2))], 1).astype(float)
         labels = rng.integers(0, 3, n)
         there.append(Truth(boxes, labels, rng.random(n) < 0.3))
-        near = boxes[rng.integers(0, n, m)] + rng.integers(-3, 4, (m, 4)) if n else np.zeros((m, 4))
+        near = (
+            boxes[rng.integers(0, n, m)] + rng.integers(-1 if ties else -3, 2 if ties else 4, (m, 4))
+            if n
+            else np.zeros((m, 4))
+        )
         low = rng.integers(0, 60, (m, 2))
         anywhere = np.concatenate([low, low + rng.integers(5, 40, (m, 2))], 1).astype(float)
         guess = np.where(rng.random((m, 1)) < 0.7 if n else np.zeros((m, 1), bool), near, anywhere)
@@ -208,3 +228,12 @@ def test_coco_s_own_evaluation_agrees_on_more_than_a_hundred_boxes() -> None:
     assert np.bincount(many.labels).max() > MOST
     ours = average_precision(there, said, 3).table
     assert np.allclose(np.nan_to_num(ours, nan=-1.0), by_pycocotools(there, said, 3), rtol=0, atol=1e-9)
+
+
+def test_of_two_objects_with_as_much_in_common_the_last_is_taken_as_coco_does() -> None:
+    left, right, between = (0.0, 0.0, 10.0, 10.0), (4.0, 0.0, 14.0, 10.0), (2.0, 0.0, 12.0, 10.0)
+    for second, wanted in ((left, 1.0), (right, 51 / 101)):  # the object that is left over is `left`
+        there, said = [truth(left, right)], [found(between, second, scores=[0.9, 0.8])]
+        ours = average_precision(there, said, 1)
+        assert ours.ap50 == pytest.approx(wanted)
+        assert np.allclose(ours.table, by_pycocotools(there, said, 1), rtol=0, atol=1e-9)
