@@ -38,10 +38,12 @@ def test_boxes_follow_the_picture_when_it_is_resized_and_mirrored(tmp_path: Path
             assert right - left == pytest.approx(18 * side / 64, abs=1)
 
 
-def test_mirroring_twice_is_nothing(tmp_path: Path) -> None:
+def test_a_picture_twice_as_large_has_boxes_twice_as_large_and_mirroring_twice_is_nothing(tmp_path: Path) -> None:
     options = Pictures(data=f"voc:{voc(tmp_path)}")
     scene = read_voc(options).train[0]
     plain, mirrored = (show(scene, options, 60, mirrored=flag) for flag in (False, True))
+    assert plain.pixels.shape == (3, 60, 80)
+    assert torch.equal(plain.boxes, 2 * torch.from_numpy(scene.truth.boxes).float())
     width = plain.pixels.shape[2]
     assert torch.equal(plain.pixels, mirrored.pixels.flip(2))
     back = torch.stack([width - mirrored.boxes[:, 2], mirrored.boxes[:, 1], width - mirrored.boxes[:, 0]], 1)
