@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -19,9 +20,11 @@ from phinets.config.detection import Detection, Pictures, detection_recipe
 from phinets.config.detection_record import DetectionRecord
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
+from phinets.detection.boxes import Found
 from phinets.engine.checkpoint import newest_checkpoint
+from phinets.engine.signals import Signals
 from phinets.experiments.detecting import detect, prepared, resume_detection
-from phinets.experiments.detection_arm import Unwatched, precisions, read_found
+from phinets.experiments.detection_arm import Trial, Unwatched, found_in, precisions, read_found
 from tests.detection.making import squares, voc
 
 SMOKE = detection_recipe("smoke")
@@ -221,3 +224,27 @@ def test_training_lowers_the_loss_and_lifts_the_precision_far_above_the_untraine
     assert last.loss_last < 0.5 * last.loss_first
     assert (first.precision["coco"].ap50 or 0.0) < 5
     assert (last.precision["coco"].ap50 or 0.0) > 60
+
+
+class Whole(torch.nn.Module):
+    """A detector that finds one thing: the whole picture."""
+
+    def find(self, pictures: list[torch.Tensor]) -> list[Found]:
+        height, width = pictures[0].shape[1:]
+        return [Found(np.array([[0.0, 0.0, width, height]]), np.array([0]), np.array([1.0]))]
+
+
+def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp_path: Path) -> None:
+    home = voc(tmp_path / "voc")
+    config = quick(home)
+    trial = Trial(
+        config=config,
+        scenes=prepared(run_folder, config).scenes,
+        device=torch.device("cpu"),
+        identity={},
+        folder=tmp_path,
+        signals=Signals(),
+        watcher=Unwatched(),
+    )
+    (found,) = found_in(trial, Whole())  # type: ignore[arg-type]
+    assert found.boxes.tolist() == [[0, 0, 40, 30]]

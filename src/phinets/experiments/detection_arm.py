@@ -109,13 +109,7 @@ def carried_through(trial: Trial, name: str, encoder: nn.Module, called: str) ->
 def _trained(trial: Trial, name: str, trainee: DetectorTrainee, began: float) -> float:
     """Train to the end; the seconds that earlier sessions took."""
     folder, config = trial.folder / name, trial.config
-    state, refused = newest_checkpoint(folder / CHECKPOINTS)
-    set_aside(refused)
-    for reason in refused.values():
-        trial.watcher.told(f"{reason} The one before it is used.")
-    if state is not None:
-        _require_same(state["run"], trial.identity)
-        trainee.restore(state)
+    state = _restored(trial, folder, trainee)
     before = 0.0 if state is None else float(state["seconds"])
     done = 0 if state is None else int(state["step"])
     trial.watcher.began(folder, name, config.training.iterations, done)
@@ -147,6 +141,18 @@ def _trained(trial: Trial, name: str, trainee: DetectorTrainee, began: float) ->
         by = trial.signals.received or SIGTERM
         raise StoppedError(f"stopped by {by.name} after step {done} of the detector '{name}'", 128 + by)
     return before
+
+
+def _restored(trial: Trial, folder: Path, trainee: DetectorTrainee) -> dict[str, Any] | None:
+    """Bring the trainee to its newest checkpoint, and give that, where there is one."""
+    state, refused = newest_checkpoint(folder / CHECKPOINTS)
+    set_aside(refused)
+    for reason in refused.values():
+        trial.watcher.told(f"{reason} The one before it is used.")
+    if state is not None:
+        _require_same(state["run"], trial.identity)
+        trainee.restore(state)
+    return state
 
 
 def _require_same(then: dict[str, Any], now: dict[str, Any]) -> None:
