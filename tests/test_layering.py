@@ -19,6 +19,7 @@ FLOORS = {
     "dynamics": 1,
     "methods": 2,
     "evaluation": 2,
+    "detection": 2,
     "engine": 3,
     "continual": 4,
     "reports": 4,

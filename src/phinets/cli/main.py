@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",
+    "detect": "fine-tune a detector from an encoder, and tell its average precision",
     "draw": "redraw a picture of the documentation",
     "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
 }

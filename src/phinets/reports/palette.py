@@ -58,3 +58,7 @@ def method_colour(name: str) -> str:
     turn, lift = _SHADES[kin.index(name) % len(_SHADES)]
     hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(FAMILY.get(family, LOST)))
     return to_hex(colorsys.hls_to_rgb((hue + turn) % 1, min(0.85, max(0.15, lightness + lift)), saturation))
+
+
+ARMS = {"encoder": FAST, "scratch": "#6b7280"}
+CLASSES = ["#c0392b", "#3366cc", "#2a9d5c", "#cc7a00", "#7a5cc2", "#b5338a", "#147d8c", "#8a5a2b"]

@@ -1,0 +1,150 @@
+"""`phinets detect`."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from phinets.cli.outcome import Outcome
+from phinets.cli.parsing import parse_words
+from phinets.config.detection import Detection, detection_recipe
+from phinets.config.errors import UserError
+from phinets.config.interrupts import leaving_at_once
+
+if TYPE_CHECKING:
+    from phinets.config.detection_record import DetectionRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detect:
+    """Fine-tune a detector (Faster R-CNN, C4) from an encoder on pictures with boxes, and tell its average precision.
+
+    Example: phinets detect runs/first --data voc:VOCdevkit/VOC2007 --recipe paper --scratch --out runs/voc
+    """
+
+    target: Annotated[Path | None, tyro.conf.Positional] = None
+    """A run folder, one of its checkpoints, or a file of weights (.safetensors, or a state dict)."""
+    recipe: str = "pocket"
+    """The transfer to start from: paper (24,000 steps of batch 16), pocket (minutes on two cores), smoke (seconds).
+    Every other option changes it."""
+    out: Path | None = None
+    """The folder for everything; unset: a new one under runs/."""
+    overwrite: bool = False
+    """Replace the transfer that is in the folder."""
+    resume: Path | None = None
+    """Go on with the transfer in this folder from its last checkpoint; only device and such may change."""
+    how: Detection = field(default_factory=Detection)
+    json: bool = False
+    """Print the summary as one JSON document; progress goes to standard error."""
+
+
+def command(words: list[str]) -> Outcome:
+    """Parse, train, judge, and give the summary."""
+    options = parse(words)
+    with leaving_at_once():
+        from phinets.experiments.detecting import detect, resume_detection
+        from phinets.experiments.detection_folder import to_json
+
+    with Terminal(Console(stderr=True)) as terminal:
+        if options.resume is not None:
+            record = resume_detection(options.resume, options.how, watcher=terminal)
+        else:
+            assert options.target is not None
+            record = detect(options.target, options.how, options.out, overwrite=options.overwrite, watcher=terminal)
+    document = {"folder": record.folder, **to_json(record.summary), "protocol": record.summary.describe()}
+    return Outcome(document, lambda console: _show(console, record))
+
+
+def parse(words: list[str]) -> Detect:
+    """The options that the words give, on top of the recipe or the transfer that they name."""
+    options = parse_words(Detect, "detect", words, default=_start(words))
+    if options.resume is not None:
+        if options.target is not None or options.out is not None or options.overwrite:
+            raise UserError("--resume knows encoder and folder: leave out the encoder, --out and --overwrite.")
+        return options
+    if options.target is None:
+        raise UserError("say whose encoder: phinets detect RUN --data voc:PATH, or go on with --resume FOLDER.")
+    if not options.how.pictures.data:
+        raise UserError("say which annotated pictures: --data voc:PATH, in VOC's layout.")
+    return options
+
+
+def _start(words: list[str]) -> Detect:
+    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
+    for name, kind in (("--recipe", str), ("--resume", Path)):
+        look_ahead.add_argument(name, type=kind, nargs="?")  # where the value is missing, the real parser says so
+    named, _ = look_ahead.parse_known_args(words)
+    if named.recipe is not None and named.resume is not None:
+        raise UserError("--recipe and --resume both say where to start. Use one of them.")
+    if named.resume is None:
+        return Detect(how=detection_recipe(named.recipe or "pocket"))
+    with leaving_at_once():
+        from phinets.experiments.detection_folder import read_begun
+
+    return Detect(how=read_begun(named.resume).config)
+
+
+class Terminal:
+    """An onlooker that shows the work on a console."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self.task: TaskID | None = None
+        self.steps, self.said = 0, 0
+
+    def began(self, folder: Path, arm: str, steps: int, done: int) -> None:
+        """Say what is about to happen, and where."""
+        self.told(f"{arm}: {steps} steps{f', going on after {done}' if done else ''} → {folder}")
+        self.steps, self.said = steps, done
+        self.task = self._anew(arm, steps, done)
+
+    def stepped(self, row: Mapping[str, Any]) -> None:
+        """Move the bar; where there is no terminal, say a line for every tenth of the way."""
+        loss = f"loss {row['loss']:.3f}"
+        if self.task is not None:
+            self.bar.update(self.task, completed=row["step"], description=loss)
+        if not self.console.is_terminal and row["step"] >= self.said + self.steps / 10:
+            self.said = row["step"]
+            self.told(f"step {row['step']}/{self.steps} {loss}")
+
+    def asked(self, pictures: int, of: int) -> None:
+        """Move a bar of its own."""
+        if pictures == 1:
+            self.task = self._anew("test pictures", of, 0)
+        if self.task is not None:
+            self.bar.update(self.task, completed=pictures)
+
+    def told(self, text: str) -> None:
+        """Say it above the bar."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _anew(self, what: str, steps: int, done: int) -> TaskID:
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+        return self.bar.add_task(what, total=steps, completed=done)
+
+    def __enter__(self) -> "Terminal":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+
+def _show(console: Console, record: "DetectionRecord") -> None:
+    from phinets.reports.detections import class_table, precision_table
+
+    console.print(precision_table(record.summary))
+    console.print(class_table(record.summary))
+    if record.summary.paper is None:
+        why = "The paper's table is of VOC's 20 classes; other pictures don't compare with it."
+    else:
+        why = "The paper's figures are Detectron2's on VOC 2007, R50-C4: compare with --metric voc07 --recipe paper."
+    console.print(why, highlight=False)
+    console.print(f"{record.summary.seconds:.0f} s in all → {record.folder}", highlight=False, markup=False)

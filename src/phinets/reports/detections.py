@@ -1,0 +1,126 @@
+"""Detection transfer in tables and pictures."""
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+from rich.table import Table
+
+from phinets.config.detection_record import DetectionRecord, DetectionSummary
+from phinets.config.voc_table import PAPER_VOC
+from phinets.detection.boxes import Floats, Found, Truth
+from phinets.reports.palette import ARMS, CLASSES, INK
+
+SURE = 0.5
+"""Detections are drawn from this score on."""
+TERMS = ("objectness", "anchors", "classes", "boxes")
+"""The four losses, in the order of the panels."""
+
+
+class Seen(NamedTuple):
+    """A test picture, what is on it, and what each detector says."""
+
+    pixels: NDArray[np.uint8]
+    """(h, w, 3)."""
+    truth: Truth
+    found: Mapping[str, Found]
+    """By arm."""
+
+
+def precision_table(summary: DetectionSummary) -> Table:
+    """AP, AP50 and AP75 of each detector and, on VOC's own classes, the paper's."""
+    table = Table(title=f"average precision (%), {summary.metric}, on {summary.data}", caption=summary.describe())
+    for name in ("weights", "AP", "AP50", "AP75", "loss first → last"):
+        table.add_column(name, justify="left" if name == "weights" else "right")
+    for arm in summary.arms:
+        of = arm.precision[summary.metric]
+        losses = f"{arm.loss_first:.3f} → {arm.loss_last:.3f}"
+        table.add_row(arm.called, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
+    for row in PAPER_VOC[summary.paper] if summary.paper else ():
+        table.add_row(f"paper, {summary.paper}: {row.pretrained}", *map(_percent, (row.ap, row.ap50, row.ap75)), "")
+    return table
+
+
+def class_table(summary: DetectionSummary) -> Table:
+    """AP and AP50 of every class, each detector's beside the other's."""
+    table = Table(title=f"by class (%), {summary.metric}")
+    table.add_column("class")
+    arms = {arm.name: arm.precision[summary.metric] for arm in summary.arms}
+    for name in arms:
+        table.add_column(f"{name} AP", justify="right")
+        table.add_column(f"{name} AP50", justify="right")
+    for label in summary.classes:
+        numbers = [value for of in arms.values() for value in (of.per_class[label], of.per_class50[label])]
+        table.add_row(label, *map(_percent, numbers))
+    return table
+
+
+def loss_figure(record: DetectionRecord) -> Figure:
+    """The whole loss and its four terms over the steps, each detector in its colour."""
+    figure = Figure(figsize=(13, 3.2), layout="constrained")
+    for axes, term in zip(figure.subplots(1, 5), ("loss", *TERMS), strict=True):
+        for name, journal in record.journals.items():
+            steps = [row for row in journal if row["kind"] == "step"]
+            _curve(axes, name, [row["step"] for row in steps], np.array([row[term] for row in steps]))
+        axes.set(title=term, xlabel="step", ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+    summary = record.summary
+    figure.suptitle(f"{summary.backbone}, C4 detector on {summary.data}", color=INK)
+    return figure
+
+
+def _curve(axes: Axes, name: str, x: list[int], y: Floats) -> None:
+    width = max(1, len(y) // 10)
+    smooth = [float(y[max(0, i - width + 1) : i + 1].mean()) for i in range(len(y))]
+    axes.plot(x, y, color=ARMS[name], alpha=0.25, linewidth=0.8)
+    axes.plot(x, smooth, color=ARMS[name], linewidth=1.6)
+    axes.annotate(name, (x[-1], smooth[-1]), xytext=(3, 0), textcoords="offset points", color=ARMS[name], fontsize=8)
+
+
+def detections_figure(pictures: Sequence[Seen], classes: Sequence[str], title: str = "") -> Figure:
+    """A row per test picture: the true boxes, then what each detector finds with a score of at least one half."""
+    columns = ["truth", *pictures[0].found]
+    figure = Figure(figsize=(3.6 * len(columns), 2.9 * len(pictures) + 0.5), layout="constrained")
+    for axes, seen in zip(figure.subplots(len(pictures), len(columns), squeeze=False), pictures, strict=True):
+        for cell, name in zip(axes, columns, strict=True):
+            cell.imshow(seen.pixels)
+            cell.set(xticks=[], yticks=[])
+            if name == "truth":
+                _boxes(cell, seen.truth.boxes, seen.truth.labels, [classes[i] for i in seen.truth.labels])
+            else:
+                _found(cell, seen.found[name], classes)
+    for cell, name in zip(figure.axes, columns, strict=False):
+        cell.set_title(name, color=INK, fontsize=10)
+    figure.suptitle(title, color=INK, fontsize=10)
+    return figure
+
+
+def _found(cell: Axes, found: Found, classes: Sequence[str]) -> None:
+    sure = found.scores >= SURE
+    words = [f"{classes[i]} {score:.2f}" for i, score in zip(found.labels[sure], found.scores[sure], strict=True)]
+    _boxes(cell, found.boxes[sure], found.labels[sure], words)
+
+
+def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence[str]) -> None:
+    for (left, top, right, bottom), label, text in zip(boxes, labels, words, strict=True):
+        colour = CLASSES[int(label) % len(CLASSES)]
+        cell.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=colour, linewidth=1.2))
+        cell.text(
+            left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": colour, "pad": 0.4, "lw": 0}
+        )
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as a file's content."""
+    file = BytesIO()
+    figure.savefig(file, dpi=110, format="png")
+    return file.getvalue()
+
+
+def _percent(value: Any) -> str:
+    return "–" if value is None else f"{value:.1f}"

@@ -1,0 +1,180 @@
+"""The reader of VOC's layout: the convention of its boxes, its lists and classes, and every mistake by name."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from phinets.config.detection import Pictures
+from phinets.config.errors import UserError
+from phinets.detection.voc import VOC20, Scenes, read_voc
+from tests.detection.making import annotation, voc, write
+
+CELLS = Path(__file__).parents[2] / ".." / "shared" / "data" / "cells"
+
+
+def read(home: Path, **options: object) -> Scenes:
+    return read_voc(Pictures(data=f"voc:{home}", **options))  # type: ignore[arg-type]
+
+
+def test_boxes_count_from_0_and_end_behind_their_last_pixel(tmp_path: Path) -> None:
+    scenes = read(voc(tmp_path))
+    a, b = scenes.train
+    assert a.truth.boxes.tolist() == [[0, 0, 10, 20], [4, 4, 40, 30]]
+    assert b.truth.boxes.tolist() == [[2, 3, 12, 9]]
+    assert (a.width, a.height) == (40, 30)
+    assert a.truth.difficult.tolist() == [False, True]
+
+
+def test_a_box_of_one_pixel_is_a_box(tmp_path: Path) -> None:
+    voc(tmp_path)
+    write(tmp_path, "b", annotation([("dog", (7, 8, 7, 8))]))
+    assert read(tmp_path).train[1].truth.boxes.tolist() == [[6, 7, 7, 8]]
+
+
+def test_a_box_that_reaches_a_pixel_over_the_edge_is_cut(tmp_path: Path) -> None:
+    voc(tmp_path)
+    write(tmp_path, "b", annotation([("dog", (0, 0, 41, 31))]))
+    assert read(tmp_path).train[1].truth.boxes.tolist() == [[0, 0, 40, 30]]
+
+
+def test_classes_are_the_names_in_the_order_of_the_alphabet(tmp_path: Path) -> None:
+    scenes = read(voc(tmp_path))
+    assert scenes.classes == ("cat", "dog")
+    assert scenes.train[0].truth.labels.tolist() == [0, 1]
+    assert tuple(sorted(VOC20)) == VOC20
+
+
+def test_only_the_wanted_classes_are_there_and_a_picture_without_them_is_not_learned_from(tmp_path: Path) -> None:
+    scenes = read(voc(tmp_path), classes=("cat",))
+    assert scenes.classes == ("cat",)
+    assert [len(scene.truth.labels) for scene in scenes.train] == [1]
+    assert scenes.boxless == 1
+
+
+def test_lists_are_chosen_by_what_there_is(tmp_path: Path) -> None:
+    ids = {"train": ["a"], "val": ["b"], "trainval": ["a", "b"], "test": ["c"]}
+    with_test = read(voc(tmp_path / "one", ids))
+    assert (len(with_test.train), len(with_test.test)) == (2, 1)
+    del ids["test"]
+    without = read(voc(tmp_path / "two", {**ids, "train": ["a", "c"]}))
+    assert [scene.path.stem for scene in without.train] == ["a", "c"]
+    assert [scene.path.stem for scene in without.test] == ["b"]
+    chosen = read(tmp_path / "one", train_set="train", test_set="val")
+    assert [scene.path.stem for scene in (*chosen.train, *chosen.test)] == ["a", "b"]
+
+
+def test_both_years_are_learned_from_and_the_first_is_asked_about(tmp_path: Path) -> None:
+    voc(tmp_path / "VOCdevkit" / "VOC2007")
+    voc(tmp_path / "VOCdevkit" / "VOC2012", {"trainval": ["a", "b", "c"]})
+    scenes = read(tmp_path)
+    assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 3
+    assert [scene.path.parts[-3] for scene in scenes.test] == ["VOC2007"]
+    assert scenes.lists == "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test"
+    home = tmp_path / "VOCdevkit"
+    apart = read_voc(Pictures(data=f"voc:{home / 'VOC2007'}", also=(f"voc:{home / 'VOC2012'}",)))
+    assert [s.path for s in apart.train] == [s.path for s in scenes.train]
+    assert apart.homes == scenes.homes == 2
+
+
+def test_fewer_pictures_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    for i in range(9):
+        write(tmp_path, f"t{i}", annotation([("cat", (1, 1, 9, 9))]))
+    voc(tmp_path, {"trainval": [f"t{i}" for i in range(9)] + ["b"], "test": ["c"]})
+    options = Pictures(data=f"voc:{tmp_path}", train_images=4)
+    scenes = read_voc(options)
+    drawn = [[scene.path.stem for scene in scenes.drawn(options, seed).train] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(len(set(names)) == 4 for names in drawn)
+    assert scenes.drawn(options, 0).digest() != scenes.drawn(options, 1).digest()
+
+
+def test_a_moved_box_changes_the_digest(tmp_path: Path) -> None:
+    before = read(voc(tmp_path)).digest()
+    write(tmp_path, "b", annotation([("dog", (3, 4, 12, 10))]))
+    after = read(tmp_path).digest()
+    assert before["train"] != after["train"]
+    assert before["test"] == after["test"]
+
+
+def edit(name: str, xml: str) -> Callable[[Path], None]:
+    return lambda home: write(home, name, xml)
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE annotation [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
+    "<annotation><object><name>&b;</name></object></annotation>"
+)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda home: (home / "JPEGImages/b.jpg").unlink(), r"have no picture .* 'b' \(its annotation is there\)"),
+        (lambda home: (home / "Annotations/b.xml").unlink(), r"have no annotation .* 'b' \(its picture is there\)"),
+        (lambda home: (home / "ImageSets/Main/test.txt").write_text("zz"), r"'zz' \(its annotation is missing too\)"),
+        (lambda home: (home / "ImageSets/Main/test.txt").unlink(), "no list .*test.txt'. Lists there: trainval"),
+        (lambda home: (home / "ImageSets/Main/test.txt").write_text("\n"), "is empty"),
+        (lambda home: (home / "ImageSets/Main/test.txt").write_text("a\nc"), "1 pictures are both learned .* 'a'"),
+        (lambda home: shutil.rmtree(home / "Annotations"), "not in VOC's layout"),
+        (lambda home: shutil.rmtree(home / "ImageSets"), "not in VOC's layout"),
+        (lambda home: (home / "JPEGImages/b.jpg").write_bytes(b"torn"), "picture .*b.jpg' can't be read"),
+        (lambda home: (home / "Annotations/b.xml").write_text("<annotation><obj"), "b.xml' .* no whole XML"),
+        (lambda home: (home / "Annotations/b.xml").write_text("<boxes/>"), "begins with <boxes>"),
+        (lambda home: (home / "Annotations/b.xml").write_text(BOMB), "has a DOCTYPE"),
+        (lambda home: (home / "Annotations/b.xml").write_bytes(BOMB.encode("utf-16")), "has a DOCTYPE"),
+        (edit("b", annotation([("dog", (3, 4, 42, 9))])), "xmax 42.* lies outside the picture, .* 40 × 30"),
+        (edit("b", annotation([("dog", (-1, 4, 12, 9))])), "xmin -1.* lies outside"),
+        (edit("b", annotation([("dog", (41, 4, 41, 9))])), "lies outside"),
+        (edit("b", annotation([("dog", (12, 4, 3, 9))])), "xmin 12.* empty or inverted"),
+        (edit("b", annotation([("dog", (float("nan"), 4, 3, 9))])), "empty or inverted"),
+        (edit("b", annotation([("dog", (3, 4, 12, "?"))])), "must have four numbers"),  # type: ignore[list-item]
+        (edit("b", annotation([("", (3, 4, 12, 9))])), "has no <name>"),
+        (edit("b", "<annotation><object><name>dog</name></object></annotation>"), "no <bndbox>"),
+        (edit("b", annotation([("dog", (3, 4, 12, 9))], size=(80, 60))), "80 × 60 pixels, but the picture has 40 × 30"),
+        (edit("c", annotation([])), "asked about have no box"),
+        (edit("c", annotation([("hen", (3, 4, 12, 9))])), "no box to learn from for hen"),
+    ],
+)
+def test_a_mistake_is_named_with_its_cure(spoil: Callable[[Path], None], says: str, tmp_path: Path) -> None:
+    spoil(voc(tmp_path))
+    with pytest.raises(UserError, match=says):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"classes": ("cats",)}, "no class called 'cats'. Did you mean 'cat'"),
+        ({"classes": ("dog", "emu")}, "no class called 'emu'"),
+        ({"train_set": "some"}, "no list .*some.txt'. Lists there: test, trainval. Choose with --train-set"),
+        ({"test_set": "some"}, "Choose with --test-set"),
+        ({"also": ("folder:x",)}, "'folder:x' is no place of annotated pictures"),
+    ],
+)
+def test_a_choice_that_is_not_there_is_named(options: dict[str, object], says: str, tmp_path: Path) -> None:
+    voc(tmp_path)
+    with pytest.raises(UserError, match=says):
+        read(tmp_path, **options)
+
+
+def test_a_turned_picture_is_read_upright(tmp_path: Path) -> None:
+    voc(tmp_path)
+    path = tmp_path / "JPEGImages" / "b.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (30, 40)).save(path, exif=exif)
+    scene = read(tmp_path).train[1]
+    assert (scene.width, scene.height) == (40, 30)
+
+
+@pytest.mark.skipif(not CELLS.is_dir(), reason="the shared data are not here")
+def test_real_cells_are_read_whole() -> None:
+    scenes = read(CELLS)
+    assert (len(scenes.train), len(scenes.test)) == (292, 72)
+    assert scenes.classes == ("Platelets", "RBC", "WBC")
+    counts = np.bincount(np.concatenate([s.truth.labels for s in (*scenes.train, *scenes.test)]))
+    assert counts.tolist() == [361, 4155, 372]
