@@ -16,6 +16,8 @@ bench:  ## what things cost here
 	python benchmarks/views.py
 	python benchmarks/shapes.py
 	python benchmarks/stream.py
+	python benchmarks/continual.py
+	python benchmarks/embed.py
 	python benchmarks/probe.py
 	python benchmarks/basins.py
 
