@@ -18,11 +18,11 @@ COMMANDS: Mapping[str, str] = {
     "continual": "learn a stream of tasks one after the other, and see what is remembered",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
     "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
-    "list": "what there is: methods, backbones, data, views, recipes",
+    "list": "what there is: methods, backbones, data, views, recipes, benchmarks",
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",
     "detect": "fine-tune a detector from an encoder, and tell its average precision",
-    "draw": "redraw a picture of the documentation",
+    "draw": "redraw a picture of the documentation, or draw runs over a stream",
     "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
 }
 
