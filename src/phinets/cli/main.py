@@ -16,6 +16,7 @@ from phinets.config.launch import launched
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
+    "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbours",
     "list": "what there is: methods, backbones, data, views, recipes",
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",
