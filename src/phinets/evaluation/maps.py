@@ -11,6 +11,7 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.evaluation.features import require_numbers
 from phinets.evaluation.knn import Rows, parts
+from phinets.evaluation.linear import alone_if_small
 
 AT_ONCE = 8_192
 LONG, EXAGGERATED = 500, 150
@@ -20,6 +21,8 @@ MOST = 3_000
 """Points that t-SNE can be asked for: each is compared with every other at every step."""
 AXES = 50
 """Principal components that t-SNE sees."""
+PER_PAIR = 100
+"""About what a step costs for each pair of points, in products of the linear probe."""
 
 
 class Principal(NamedTuple):
@@ -74,10 +77,16 @@ def tsne(points: Tensor, perplexity: float = 30.0, steps: int = LONG) -> Tensor:
         raise UserError(f"t-SNE was asked for {len(points)} points, but takes 4 to {MOST:,}. Use PCA, or fewer images.")
     require_numbers(points, "map")
     n = len(points)
-    p = affinities(points.double(), min(perplexity, (n - 1) / 3)).float()
-    y = points[:, :2].float()
-    y = 1e-4 * (y - y.mean(0)) / y[:, 0].std().clamp_min(1e-12)
-    speed, gains, rate = torch.zeros_like(y), torch.ones_like(y), max(n / EXAGGERATION / 4, 50.0)
+    with alone_if_small(PER_PAIR * n * n):
+        p = affinities(points.double(), min(perplexity, (n - 1) / 3)).float()
+        y = points[:, :2].float()
+        y = 1e-4 * (y - y.mean(0)) / y[:, 0].std().clamp_min(1e-12)
+        return _descended(p, y, steps)
+
+
+def _descended(p: Tensor, y: Tensor, steps: int) -> Tensor:
+    """Where y ends on its way down KL(P‖Q)."""
+    speed, gains, rate = torch.zeros_like(y), torch.ones_like(y), max(len(y) / EXAGGERATION / 4, 50.0)
     for step in range(steps):
         early = step < EXAGGERATED
         slope = tsne_slope(p * EXAGGERATION if early else p, y)
@@ -96,8 +105,8 @@ def affinities(points: Tensor, perplexity: float) -> Tensor:
     squares = torch.cdist(points, points).square()
     squares = squares / squares.mean().clamp_min(1e-300)
     squares.fill_diagonal_(math.inf)
-    low, high = (torch.full((n, 1), end, dtype=points.dtype) for end in (-40.0, 40.0))
-    for _ in range(60):
+    low, high = (torch.full((n, 1), end, dtype=points.dtype) for end in (-10.0, 30.0))
+    for _ in range(40):
         middle = (low + high) / 2
         row = torch.softmax(-squares * middle.exp(), dim=1)
         too_wide = torch.special.entr(row).sum(1, keepdim=True) > math.log(perplexity)
@@ -108,7 +117,7 @@ def affinities(points: Tensor, perplexity: float) -> Tensor:
 
 def tsne_slope(p: Tensor, y: Tensor) -> Tensor:
     """The gradient of KL(P‖Q) by the places y (n, 2): 4 Σⱼ (pᵢⱼ − qᵢⱼ)(yᵢ − yⱼ)/(1 + ‖yᵢ − yⱼ‖²)."""
-    near = 1 / (1 + torch.cdist(y, y).square())
-    near.fill_diagonal_(0)
-    pull = (p - near / near.sum()) * near
+    apart = [column[:, None] - column for column in y.T]
+    near = apart[0].square_().add_(apart[1].square_()).add_(1).reciprocal_().fill_diagonal_(0)
+    pull: Tensor = (near / -near.sum()).add_(p).mul_(near)
     return 4 * (pull.sum(1, keepdim=True) * y - pull @ y)
