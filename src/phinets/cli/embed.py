@@ -102,9 +102,9 @@ def _require_places(options: Embed) -> None:
     for option, path in options.pictures.items():
         require_drawable(path, options.overwrite, option)
         require_free(path.with_suffix(".csv"), options.overwrite, option)
-    places = [options.out, *options.pictures.values()]
-    if len({path.absolute() for path in places}) < len(places):
-        raise UserError("--out, --map and --neighbours name one file twice. Give each its own.")
+    places = [options.out, *(place for path in options.pictures.values() for place in (path, path.with_suffix(".csv")))]
+    if len({place.absolute() for place in places}) < len(places):
+        raise UserError("--out, --map and --neighbours name one file twice. Give each its own name.")
     for path in options.query_images:
         if not path.is_file():
             raise UserError(f"there is no picture '{path}' to ask with.")

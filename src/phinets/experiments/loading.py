@@ -35,7 +35,7 @@ class Encoder(nn.Module):
         self.backbone = who.encoder.to(memory_format=torch.channels_last).requires_grad_(False)
         self.subject_name, self.backbone_name, self.clock = who.called, who.backbone, who.clock
         self.plan, self.image_size = plan, size
-        self.at_once = max(1, min(AT_ONCE, PIXELS // size**2))
+        self.at_once = images_at_once(size)
         self.eval()
 
     @property
@@ -66,6 +66,11 @@ class Encoder(nn.Module):
 
     def __repr__(self) -> str:
         return f"<phinets.Encoder: {self.describe()}, on {self.device}>"
+
+
+def images_at_once(size: int) -> int:
+    """How many images of so many pixels a side are shown together, where nobody says otherwise."""
+    return max(1, min(AT_ONCE, PIXELS // size**2))
 
 
 def load(
