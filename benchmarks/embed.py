@@ -75,6 +75,8 @@ class Result:
     ratio: float
     """Bare seconds ÷ embedding's, the median over rounds of both in the same round."""
     ratios: list[float]
+    work: float
+    """The same of processor time, which other programs on the machine disturb less."""
     decode_share: float
     """Processor time of decoding ÷ that of the bare encoder."""
 
@@ -113,6 +115,7 @@ def measured(options: Options, place: Path) -> Result:
         decode_per_second=speeds["decode"],
         ratio=statistics.median(ratios),
         ratios=ratios,
+        work=statistics.median(one["bare"].busy / one["embed"].busy for one in rounds),
         decode_share=statistics.median(one["decode"].busy / one["bare"].busy for one in rounds),
     )
 
@@ -153,6 +156,7 @@ def main() -> None:
     print(f"decoding alone                    {found.decode_per_second:8.1f} images/s")
     print(f"embedding keeps {100 * found.ratio:.1f} % of the encoder's own speed", end=" ")
     print(f"(rounds: {', '.join(f'{100 * one:.1f}' for one in found.ratios)})")
+    print(f"and does {100 * found.work:.1f} % of its work in the encoder, by processor time")
     print(f"decoding takes {100 * found.decode_share:.1f} % of the encoder's processor time, on {found.cores} cores")
 
 

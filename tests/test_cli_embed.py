@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -19,8 +21,10 @@ from PIL import Image
 from rich.console import Console
 
 import phinets
+from phinets.cli.main import main
 from phinets.config.exam import Exam
 from phinets.experiments import embed as embedding
+from phinets.experiments import feature_tables
 from phinets.experiments.examining import examined
 from phinets.experiments.shards import Shards, shards_beside
 from phinets.reports.counting import CountBar
@@ -69,14 +73,21 @@ def test_every_picture_s_path_class_and_features_are_in_the_file(
     assert about == {key: value for key, value in document.items() if key != "out"}
     assert about["data"] == f"folder:{photos}"
     assert not shards_beside(out).exists()
+    with ZipFile(out) as archive:  # the time of day would make every file another one
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     assert "26/26 images" in err
 
 
-def test_parquet_holds_what_npz_holds(words: list[str], tmp_path: Path, capsys: Capture) -> None:
+def test_parquet_holds_what_npz_holds(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(feature_tables, "GROUP", 10)
     for name in ("f.npz", "f.parquet"):
         assert said([*words, "--out", str(tmp_path / name)], capsys)[0] == 0
     one, other = table(tmp_path / "f.npz"), parquet.read_table(tmp_path / "f.parquet")
+    head = parquet.ParquetFile(tmp_path / "f.parquet").metadata
+    assert [head.row_group(i).num_rows for i in range(head.num_row_groups)] == [10, 10, 6]
     assert other.column("path").to_pylist() == one["paths"].tolist()
     assert other.column("label").to_pylist() == one["labels"].tolist()
     assert np.array_equal(np.stack(other.column("feature").to_numpy()), one["features"])
@@ -180,6 +191,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
 ) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
+    monkeypatch.setattr(feature_tables, "GROUP", 5)  # across the ends of shards
     (photos / "apple" / "05.jpg").write_bytes(b"")
     words = [*words, "--batch", "4"]
     whole, cut = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
@@ -252,27 +264,34 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
     assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
 
 
+def shard_after_shard(words: list[str]) -> None:
+    """`phinets embed` in a process of its own, where every batch becomes a shard."""
+    embedding.SECONDS = -1.0
+    torch.set_num_threads(1)
+    main(words)
+
+
 @pytest.mark.slow
 def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
     run_folder: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """SIGKILL at whatever moment comes, five times; then it is left alone."""
-    for i in range(400):
+    for i in range(240):
         making.save(tmp_path / "many" / f"{i:03d}.png", making.picture(64, 64, seed=i))
     base = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'many'}", "--batch", "2", "--device", "cpu"]
-    code = "from phinets.experiments import embed; embed.SECONDS = -1.0\nfrom phinets.cli import main; main()"
     out = tmp_path / "cut.npz"
-    words = [sys.executable, "-c", code, *base, "--out", str(out)]
-    for kill in range(5):
-        process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-        until, shards = monotonic() + 60, shards_beside(out)
-        while len(list(shards.glob("batches-*"))) < 15 * (kill + 1) and process.poll() is None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["phinets.experiments.embed"])
+    for kill in range(6):
+        process = context.Process(target=shard_after_shard, args=([*base, "--out", str(out)],))
+        process.start()
+        until, wanted = monotonic() + 60, 15 * (kill + 1) if kill < 5 else 1_000
+        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.is_alive():
             assert monotonic() < until, "it does not move"
             sleep(0.002)
+        assert out.exists() == (kill == 5)
         process.kill()
-        process.wait()
-        assert not out.exists()
-    assert subprocess.run(words, capture_output=True).returncode == 0
+        process.join()
     assert said([*base, "--out", str(tmp_path / "whole.npz")], capsys)[0] == 0
     assert out.read_bytes() == (tmp_path / "whole.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.npz", "many", "whole.npz"]
