@@ -220,6 +220,28 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
     assert not shards_beside(cut).exists()
 
 
+def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
+    words: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, words = tmp_path / "f.npz", [*words, "--batch", "4"]
+    with monkeypatch.context() as patched:
+        cut_after(4, patched)
+        with pytest.raises(PlugError):
+            said([*words, "--out", str(out)], capsys)
+    shards = sorted(shards_beside(out).glob("batches-*"))
+    whole = shards[0].read_bytes()
+    shards[0].write_bytes(whole[: len(whole) // 2])
+    code, _, err = said([*words, "--out", str(out)], capsys)
+    assert code == 2
+    assert f"the shard '{shards[0]}' can't be read" in err
+    assert "Take it and all later ones away" in err
+    shards[0].write_bytes(whole)
+    shards[1].unlink()
+    assert said([*words, "--out", str(out)], capsys)[0] == 0
+    assert said([*words, "--out", str(tmp_path / "g.npz")], capsys)[0] == 0
+    assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
+
+
 def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
     words: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
