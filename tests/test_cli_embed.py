@@ -3,14 +3,10 @@
 import csv
 import io
 import json
-import multiprocessing
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 from zipfile import ZipFile
 
@@ -21,32 +17,15 @@ from PIL import Image
 from rich.console import Console
 
 import phinets
-from phinets.cli.main import main
 from phinets.config.exam import Exam
-from phinets.experiments import embed as embedding
 from phinets.experiments import feature_tables
 from phinets.experiments.examining import examined
-from phinets.experiments.shards import Shards, shards_beside
+from phinets.experiments.shards import shards_beside
 from phinets.reports.counting import CountBar
 from tests.data import making
 from tests.test_cli import said
 
 Capture = pytest.CaptureFixture[str]
-CLASSES = ("apple", "pear")
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """Twenty-six pictures in two classes, of several sizes."""
-    for i in range(26):
-        name = f"{CLASSES[i % 2]}/{i:02d}.{'jpg' if i % 3 else 'png'}"
-        making.save(tmp_path / "photos" / name, making.picture(20 + i, 40 - i, seed=i))
-    return tmp_path / "photos"
-
-
-@pytest.fixture
-def words(run_folder: Path, photos: Path) -> list[str]:
-    return ["embed", str(run_folder), "--data", f"folder:{photos}", "--device", "cpu"]
 
 
 def table(path: Path) -> dict[str, Any]:
@@ -55,16 +34,16 @@ def table(path: Path) -> dict[str, Any]:
 
 
 def test_every_picture_s_path_class_and_features_are_in_the_file(
-    words: list[str], run_folder: Path, photos: Path, tmp_path: Path, capsys: Capture
+    embed: list[str], run_folder: Path, photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "features.npz"
-    code, told, err = said([*words, "--out", str(out), "--json"], capsys)
+    code, told, err = said([*embed, "--out", str(out), "--json"], capsys)
     assert code == 0, err
     found, document = table(out), json.loads(told)
     paths = sorted(str(path) for path in photos.rglob("*.*"))
     assert found["paths"].tolist() == paths
     assert found["labels"].tolist() == [Path(path).parent.name for path in paths]
-    assert found["classes"].tolist() == list(CLASSES)
+    assert found["classes"].tolist() == ["apple", "pear"]
     assert found["features"].dtype == np.float32
     wanted = phinets.load(run_folder, device="cpu")(paths)
     assert torch.equal(torch.from_numpy(found["features"]), wanted)
@@ -79,12 +58,12 @@ def test_every_picture_s_path_class_and_features_are_in_the_file(
 
 
 def test_parquet_holds_what_npz_holds(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    embed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(feature_tables, "GROUP", 10)
     for name in ("f.npz", "f.parquet"):
-        assert said([*words, "--out", str(tmp_path / name)], capsys)[0] == 0
+        assert said([*embed, "--out", str(tmp_path / name)], capsys)[0] == 0
     one, other = table(tmp_path / "f.npz"), parquet.read_table(tmp_path / "f.parquet")
     head = parquet.ParquetFile(tmp_path / "f.parquet").metadata
     assert [head.row_group(i).num_rows for i in range(head.num_row_groups)] == [10, 10, 6]
@@ -131,13 +110,13 @@ def test_a_folder_without_classes_has_empty_labels(run_folder: Path, tmp_path: P
 
 
 def test_bad_images_are_named_counted_and_left_out(
-    words: list[str], photos: Path, tmp_path: Path, capsys: Capture
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    good = said([*words, "--out", str(tmp_path / "good.npz")], capsys)
+    good = said([*embed, "--out", str(tmp_path / "good.npz")], capsys)
     assert good[0] == 0
     (photos / "apple" / "00-torn.png").write_bytes(b"no picture")
     (photos / "pear" / "zz.jpg").symlink_to("nowhere")
-    code, told, err = said([*words, "--out", str(tmp_path / "f.npz"), "--json", "--batch", "4"], capsys)
+    code, told, err = said([*embed, "--out", str(tmp_path / "f.npz"), "--json", "--batch", "4"], capsys)
     assert code == 0, err
     assert "00-torn.png' can't be used and is skipped: it holds none of" in err
     assert "zz.jpg' can't be used and is skipped: No such file" in err
@@ -145,7 +124,7 @@ def test_bad_images_are_named_counted_and_left_out(
     one, other = table(tmp_path / "good.npz"), table(tmp_path / "f.npz")
     assert one["paths"].tolist() == other["paths"].tolist()
     np.testing.assert_allclose(one["features"], other["features"], rtol=1e-5, atol=1e-6)
-    few = [*words, "--out", str(tmp_path / "g.npz"), "--max-bad-images", "1"]
+    few = [*embed, "--out", str(tmp_path / "g.npz"), "--max-bad-images", "1"]
     code, _, err = said(few, capsys)
     assert code == 2
     assert "2 images can't be used, and --max-bad-images is 1" in err
@@ -168,164 +147,13 @@ def test_a_folder_of_nothing_but_bad_images_is_told_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad"]
 
 
-class PlugError(Exception):
-    """Somebody pulled the plug."""
-
-
-def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every batch becomes a shard, and the work ends abruptly after so many."""
-    monkeypatch.setattr(embedding, "SECONDS", -1.0)
-    add = Shards.add
-
-    def adding(self: Shards, *what: Any) -> None:
-        if len(self.parts) == batches:
-            raise PlugError
-        add(self, *what)
-
-    monkeypatch.setattr(Shards, "add", adding)
-
-
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
-def test_who_is_cut_goes_on_and_gets_the_identical_file(
-    ending: str, words: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
-    monkeypatch.setattr(feature_tables, "GROUP", 5)  # across the ends of shards
-    (photos / "apple" / "05.jpg").write_bytes(b"")
-    words = [*words, "--batch", "4"]
-    whole, cut = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
-    first = said([*words, "--out", str(whole), "--json"], capsys)
-    for batches in (2, 5):
-        with monkeypatch.context() as patched:
-            cut_after(batches, patched)
-            with pytest.raises(PlugError):
-                said([*words, "--out", str(cut)], capsys)
-        assert not cut.exists()
-        assert len(list(shards_beside(cut).glob("batches-*.npz"))) == batches
-    seen: list[int] = []
-    forward = phinets.Encoder.forward
-
-    def counted(self: phinets.Encoder, given: Any) -> torch.Tensor:
-        seen.append(len(given))
-        return forward(self, given)
-
-    monkeypatch.setattr(phinets.Encoder, "forward", counted)
-    code, told, err = said([*words, "--out", str(cut), "--json"], capsys)
-    assert code == 0, err
-    assert seen == [4, 3]  # of 27 images, five batches of four were there
-    assert "going on after 20 of 27 images" in err
-    assert cut.read_bytes() == whole.read_bytes()
-    assert json.loads(told) == json.loads(first[1]) | {"out": str(cut)}
-    assert not shards_beside(cut).exists()
-
-
-def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
-    words: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, words = tmp_path / "f.npz", [*words, "--batch", "4"]
-    with monkeypatch.context() as patched:
-        cut_after(4, patched)
-        with pytest.raises(PlugError):
-            said([*words, "--out", str(out)], capsys)
-    shards = sorted(shards_beside(out).glob("batches-*"))
-    whole = shards[0].read_bytes()
-    shards[0].write_bytes(whole[: len(whole) // 2])
-    code, _, err = said([*words, "--out", str(out)], capsys)
-    assert code == 2
-    assert f"the shard '{shards[0]}' can't be read" in err
-    assert "Take it and all later ones away" in err
-    shards[0].write_bytes(whole)
-    shards[1].unlink()
-    assert said([*words, "--out", str(out)], capsys)[0] == 0
-    assert said([*words, "--out", str(tmp_path / "g.npz")], capsys)[0] == 0
-    assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
-
-
-def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
-    words: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "f.npz"
-    begun = [*words, "--out", str(out), "--batch", "4"]
-    with monkeypatch.context() as patched:
-        cut_after(2, patched)
-        with pytest.raises(PlugError):
-            said(begun, capsys)
-    for other, differs in ((["--encoder", "slow"], "weights"), (["--image-size", "24"], "image_size")):
-        code, _, err = said([*begun, *other], capsys)
-        assert code == 2
-        assert f"differs in {differs}" in err
-        assert "--overwrite to begin anew" in err
-    os.utime(photos / "pear" / "01.jpg", (1, 1))
-    code, _, err = said(begun, capsys)
-    assert code == 2
-    assert "differs in images.all" in err
-    assert said([*begun, "--overwrite"], capsys)[0] == 0
-    assert len(table(out)["features"]) == 26
-    assert not shards_beside(out).exists()
-
-
-def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
-    words: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, forward = tmp_path / "f.npz", phinets.Encoder.forward
-
-    def interrupted(self: phinets.Encoder, given: Any) -> torch.Tensor:
-        signal.raise_signal(signal.SIGTERM)
-        return forward(self, given)
-
-    before = signal.getsignal(signal.SIGTERM)
-    with monkeypatch.context() as patched:
-        patched.setattr(phinets.Encoder, "forward", interrupted)
-        code, _, err = said([*words, "--out", str(out), "--batch", "8"], capsys)
-    assert code == 128 + signal.SIGTERM
-    assert "stopped by SIGTERM after 8 of 26 images; the same command goes on from there" in err
-    assert signal.getsignal(signal.SIGTERM) == before
-    assert said([*words, "--out", str(out), "--batch", "8"], capsys)[0] == 0
-    assert said([*words, "--out", str(tmp_path / "g.npz"), "--batch", "8"], capsys)[0] == 0
-    assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
-
-
-def shard_after_shard(words: list[str]) -> None:
-    """`phinets embed` in a process of its own, where every batch becomes a shard."""
-    embedding.SECONDS = -1.0
-    torch.set_num_threads(1)
-    main(words)
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
-    run_folder: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    """SIGKILL at whatever moment comes, five times; then it is left alone."""
-    for i in range(240):
-        making.save(tmp_path / "many" / f"{i:03d}.png", making.picture(64, 64, seed=i))
-    base = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'many'}", "--batch", "2", "--device", "cpu"]
-    out = tmp_path / "cut.npz"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["phinets.experiments.embed"])
-    for kill in range(6):
-        process = context.Process(target=shard_after_shard, args=([*base, "--out", str(out)],))
-        process.start()
-        until, wanted = monotonic() + 60, 15 * (kill + 1) if kill < 5 else 1_000
-        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.is_alive():
-            assert monotonic() < until, "it does not move"
-            sleep(0.002)
-        assert out.exists() == (kill == 5)
-        process.kill()
-        process.join()
-    assert said([*base, "--out", str(tmp_path / "whole.npz")], capsys)[0] == 0
-    assert out.read_bytes() == (tmp_path / "whole.npz").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.npz", "many", "whole.npz"]
-
-
 def test_the_map_and_the_sheet_have_their_data_beside_them(
-    words: list[str], photos: Path, tmp_path: Path, capsys: Capture
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     copy = str(shutil.copy(photos / "pear" / "03.png", photos / "pear" / "copy.png"))
     pictures = ["--map", str(tmp_path / "map.png"), "--neighbours", str(tmp_path / "sheet.png")]
     few = ["--queries", "3", "--near", "4", "--thumbnails", "2"]
-    code, told, err = said([*words, "--out", str(tmp_path / "f.npz"), *pictures, *few, "--json"], capsys)
+    code, told, err = said([*embed, "--out", str(tmp_path / "f.npz"), *pictures, *few, "--json"], capsys)
     assert code == 0, err
     assert json.loads(told)["map"] == str(tmp_path / "map.png")
     found = table(tmp_path / "f.npz")
@@ -348,12 +176,12 @@ def test_the_map_and_the_sheet_have_their_data_beside_them(
 
 
 def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbour(
-    words: list[str], photos: Path, tmp_path: Path, capsys: Capture
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     inside, outside = photos / "apple" / "06.png", tmp_path / "mine.png"
     shutil.copy(photos / "pear" / "15.png", outside)
     asking = ["--neighbours", str(tmp_path / "s.png"), "--near", "2", "--query-images", str(inside), str(outside)]
-    code, _, err = said([*words, "--out", str(tmp_path / "f.npz"), *asking], capsys)
+    code, _, err = said([*embed, "--out", str(tmp_path / "f.npz"), *asking], capsys)
     assert code == 0, err
     rows = list(csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8")))
     assert [row["query_label"] for row in rows] == ["apple", "apple", "", ""]
@@ -406,19 +234,19 @@ def test_a_mistake_gets_one_paragraph_and_leaves_nothing(
 
 
 def test_without_pyarrow_parquet_says_what_to_install(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    embed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, err = said([*words, "--out", str(tmp_path / "f.parquet")], capsys)
+    code, _, err = said([*embed, "--out", str(tmp_path / "f.parquet")], capsys)
     assert code == 2
     assert "pip install 'phinets[parquet]'" in err
 
 
 def test_an_encoder_that_gives_no_numbers_is_refused(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    embed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(phinets.Encoder, "forward", lambda self, given: torch.full((len(given), 128), torch.nan))
-    code, _, err = said([*words, "--out", str(tmp_path / "f.npz")], capsys)
+    code, _, err = said([*embed, "--out", str(tmp_path / "f.npz")], capsys)
     assert code == 2
     assert "not all finite numbers (row 0" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
