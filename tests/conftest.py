@@ -21,6 +21,7 @@ from phinets.engine.optimisers import build_optimiser  # noqa: E402
 from phinets.engine.trainee import Trainee  # noqa: E402
 from phinets.experiments.run import run  # noqa: E402
 from phinets.methods import Learner  # noqa: E402
+from tests.data import making  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
 
@@ -103,3 +104,18 @@ def miniature(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 def run_folder(miniature: RunRecord) -> Path:
     """Its folder."""
     return Path(miniature.folder)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Twenty-six pictures in two classes, of several sizes."""
+    for i in range(26):
+        name = f"{('apple', 'pear')[i % 2]}/{i:02d}.{'jpg' if i % 3 else 'png'}"
+        making.save(tmp_path / "photos" / name, making.picture(20 + i, 40 - i, seed=i))
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def embed(run_folder: Path, photos: Path) -> list[str]:
+    """The command that embeds them, without its --out."""
+    return ["embed", str(run_folder), "--data", f"folder:{photos}", "--device", "cpu"]

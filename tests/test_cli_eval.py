@@ -112,7 +112,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["finetune", "nan.npz"], "looks at images"),
         (["finetune", "RUN", "--labels", "none"], "such as 1% or 10%"),
         (["finetune", "RUN", "--lr", "-1"], "lr is -1.0"),
-        (["knn", "RUN/backbone.safetensors"], "does not say what to judge it on"),
+        (["knn", "RUN/backbone.safetensors"], "does not say which images to look at"),
         (["knn", "RUN/backbone.safetensors", "--backbone", "resnet18", "--data", "shapes"], "missing"),
         (["health", "RUN/backbone.safetensors"], "the heads are in a run folder"),
         (["health", "RUN", "--images", "1"], "images is 1"),

@@ -5,6 +5,9 @@
     learner = phinets.learner("x-phinet/cosine", backbone="resnet18-cifar")
     losses = learner.loss(phinets.Views(x1, x2, x0))
 
+    encoder = phinets.load("runs/first")
+    features = encoder(pictures)
+
 Nothing heavy is imported before it is used.
 """
 
@@ -12,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from phinets.experiments.loading import Encoder as Encoder
+    from phinets.experiments.loading import load as load
     from phinets.methods import Learner as Learner
     from phinets.methods import Losses as Losses
     from phinets.methods import learner as learner
@@ -19,9 +24,11 @@ if TYPE_CHECKING:
     from phinets.views import make_views as make_views
 
 __version__ = "0.1.0"
-__all__ = ["Learner", "Losses", "Views", "learner", "make_views"]
+__all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "make_views"]
 
 _HOMES = {
+    "Encoder": "phinets.experiments.loading",
+    "load": "phinets.experiments.loading",
     "Learner": "phinets.methods",
     "Losses": "phinets.methods",
     "learner": "phinets.methods",

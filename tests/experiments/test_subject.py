@@ -82,7 +82,7 @@ def test_a_state_dict_says_nothing_and_is_told(run_folder: Path, tmp_path: Path)
     torch.save(load_file(run_folder / "backbone.safetensors"), tmp_path / "w.pth")
     with pytest.raises(UserError, match="Say it with --backbone"):
         subject(tmp_path / "w.pth")
-    with pytest.raises(UserError, match="does not say what to judge it on"):
+    with pytest.raises(UserError, match="does not say which images to look at"):
         examined(tmp_path / "w.pth", replace(ON_CPU, backbone="resnet-tiny"))
     with pytest.raises(UserError, match="missing"):
         subject(tmp_path / "w.pth", backbone="resnet18-cifar")

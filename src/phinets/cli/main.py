@@ -17,13 +17,14 @@ COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
     "continual": "learn a stream of tasks one after the other, and see what is remembered",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
+    "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbours",
     "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
+    "detect": "fine-tune a detector from an encoder, and tell its average precision",
     "list": "what there is: methods, backbones, data, views, recipes, benchmarks",
     "data": "what data there is, what is in it, and making it ready",
     "bench": "what learners cost on this device",
-    "detect": "fine-tune a detector from an encoder, and tell its average precision",
-    "draw": "redraw a picture of the documentation, or draw runs over a stream",
     "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
+    "draw": "redraw a picture of the documentation, or draw runs over a stream",
 }
 
 HELP = """\

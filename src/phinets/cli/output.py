@@ -1,6 +1,7 @@
 """Files that a command writes for a person: never over another one unasked, never half."""
 
-from io import BytesIO
+import csv
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,34 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-def require_free(path: Path | None, overwrite: bool) -> None:
-    """Refuse a place that is taken, unless it may be overwritten; called before the work, not after it."""
+def require_free(path: Path | None, overwrite: bool, option: str = "--out") -> None:
+    """Refuse a place that is taken, unless it may be overwritten; called before the work, not after it.
+
+    `option` is what the person said it with.
+    """
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir():
         why = "it is a folder" if path.is_dir() else f"there is no folder '{path.parent}'"
         other = f"{path.stem or 'out'}{path.suffix or '.png'}"
-        raise UserError(f"'{path}' can't be written: {why}. Choose another --out, e.g. '{other}'.")
+        raise UserError(f"'{path}' can't be written: {why}. Choose another {option}, e.g. '{other}'.")
     if path.exists() and not overwrite:
-        raise UserError(f"'{path}' is already there. Choose another --out, or say --overwrite to replace it.")
+        raise UserError(f"'{path}' is already there. Choose another {option}, or say --overwrite to replace it.")
+
+
+def require_drawable(path: Path, overwrite: bool, option: str) -> None:
+    """Refuse a place that is taken, or whose ending names no format of pictures."""
+    from matplotlib.figure import Figure
+
+    require_free(path, overwrite, option)
+    _ending(path, sorted(Figure().canvas.get_supported_filetypes()), option)
+
+
+def save_lines(path: Path, lines: list[list[str]]) -> None:
+    """A table of words as .csv."""
+    written = StringIO(newline="")
+    csv.writer(written).writerows(lines)
+    write_whole(path, written.getvalue().encode())
 
 
 def save_figure(path: Path, figure: "Figure", dpi: int = 110, colours: int | None = None) -> None:
@@ -52,12 +71,12 @@ def save_image(path: Path, image: "Image") -> None:
     write_whole(path, drawn.getvalue())
 
 
-def _ending(path: Path, known: list[str]) -> str:
+def _ending(path: Path, known: list[str], option: str = "--out") -> str:
     """The format that a file's name asks for."""
     ending = path.suffix.removeprefix(".").lower()
     if ending not in known:
         raise UserError(
             f"'{path}' can't be written: its ending must be one of {', '.join(known)}. "
-            f"Choose another --out, e.g. '{path.with_suffix('.png')}'."
+            f"Choose another {option}, e.g. '{path.with_suffix('.png')}'."
         )
     return ending

@@ -41,6 +41,14 @@ def require_finite(value: Any) -> None:
             raise UserError(f"{field.name} is {number}, but must be a finite number.")
 
 
+def require_at_least(value: Any, **least: float) -> None:
+    """Refuse numbers of a dataclass that are smaller than they may be; what is unset is not looked at."""
+    for name, smallest in least.items():
+        number = getattr(value, name)
+        if number is not None and number < smallest:
+            raise UserError(f"{name} is {number}, but must be at least {smallest}.")
+
+
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
     """The entry called `name`, or an error that offers the nearest known one.
 

@@ -2,49 +2,56 @@
 
 from dataclasses import dataclass
 
-from phinets.config.errors import UserError, look_up
+from phinets.config.errors import UserError, look_up, require_at_least
 from phinets.config.methods import Clock
 from phinets.config.probes import LabelShare
 from phinets.config.views import PLANS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exam(LabelShare):
-    """Which encoder, and on which images; what is unset is as in the run that the encoder comes from."""
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """Which encoder, and which images it is shown; what is unset is as in the run that the encoder comes from."""
 
     encoder: Clock = "fast"
     """The encoder that learns by gradients, or the slow one that follows it, where the learner has one."""
     backbone: str | None = None
     """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
     data: str | None = None
-    """What to judge on; `phinets list data` shows all."""
+    """Which images; `phinets list data` shows all. Unset: the run's."""
     root: str | None = None
     """The folder of all data sets; unset: $PHINETS_DATA, else ~/.cache/phinets/data."""
     download: bool = False
     """Whether a data set that is not there may be fetched from the net."""
     classes: tuple[str, ...] = ()
     """Only these classes, by name or number; unset: all."""
-    bank: int | None = None
-    """Labelled training images that are known; unset: all."""
-    test_images: int | None = None
-    """Test images that are asked about; unset: all."""
     image_size: int | None = None
-    """Side of the images that the encoder sees, in pixels; unset: the run's, else 32."""
+    """Side of the images that the encoder sees, in pixels; unset: the run's, else what suits the encoder: 224 or 32."""
     views: str | None = None
-    """The view plan whose mean and std the encoder is used to; unset: the run's, else simsiam-cifar."""
+    """The view plan whose mean and std the encoder is used to; unset: the run's, else ImageNet's."""
     max_bad_images: int = 10
-    """How many images that can't be used are told and skipped; one more, and there is no judgement."""
+    """How many images that can't be used are told and skipped; one more, and it stops."""
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
 
     def __post_init__(self) -> None:
-        LabelShare.__post_init__(self)
         if self.views is not None:
             look_up("view plan", self.views, PLANS)
-        for name, least in (("bank", 2), ("test_images", 1), ("image_size", 8), ("max_bad_images", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UserError(f"{name} is {value}, but must be at least {least}.")
+        require_at_least(self, image_size=8, max_bad_images=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exam(Sight, LabelShare):
+    """Which encoder is judged, and on which images; what is unset is as in the run that the encoder comes from."""
+
+    bank: int | None = None
+    """Labelled training images that are known; unset: all."""
+    test_images: int | None = None
+    """Test images that are asked about; unset: all."""
+
+    def __post_init__(self) -> None:
+        LabelShare.__post_init__(self)
+        Sight.__post_init__(self)
+        require_at_least(self, bank=2, test_images=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

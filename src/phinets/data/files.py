@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.config.views import Window
 from phinets.data.images import Bad, Taken
-from phinets.data.pictures import UnusableError, open_picture, picture_size, picture_windows, shown
+from phinets.data.pictures import UnusableError, as_read, open_picture, picture_size, picture_windows, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,14 @@ class Files:
         """The pictures of these numbers, decoded by threads."""
         return self._taken(rows, lambda place, path: square(path, self.side))
 
+    def usable(self, rows: Tensor) -> Taken:
+        """Those of the pictures of these numbers that can be used; nobody stands in for the others."""
+        found = list(_threads().map(self._tried, rows.tolist()))
+        images = [one for one in found if not isinstance(one, Bad)]
+        good = torch.tensor([not isinstance(one, Bad) for one in found], dtype=torch.bool)
+        bad = tuple(one for one in found if isinstance(one, Bad))
+        return Taken(_stacked(images, self.side), rows[good], bad)
+
     def through(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> Taken:
         """Windows of the pictures of these numbers, uint8 (n, windows, 3, side, side); each is decoded once.
 
@@ -66,6 +74,12 @@ class Files:
         images = torch.from_numpy(np.stack([picture for picture, _, _ in found]))
         bad = {where: why for _, _, tried in found for where, why in tried}
         return Taken(images, torch.tensor([row for _, row, _ in found]), tuple(Bad(*item) for item in bad.items()))
+
+    def _tried(self, row: int) -> NDArray[np.uint8] | Bad:
+        try:
+            return square(self.paths[row], self.side)
+        except UnusableError as error:
+            return Bad(shown(self.paths[row]), str(error))
 
     def _nearest_good(
         self, place: int, row: int, show: Callable[[int, str | Path], NDArray[np.uint8]]
@@ -84,6 +98,26 @@ class Files:
 def square(path: str | Path, side: int) -> NDArray[np.uint8]:
     """The picture in a file as uint8 (3, side, side), or UnusableError."""
     return centre(open_picture(path, side), side)
+
+
+def squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
+    """Pictures that are opened already, or in files, as `Files` shows them: uint8 (n, 3, side, side).
+
+    `first` is the number of the first one, for the error.
+    """
+    return _stacked(list(_threads().map(partial(_given, side), pictures, count(first))), side)
+
+
+def _given(side: int, picture: Image.Image | str | Path, place: int) -> NDArray[np.uint8]:
+    try:
+        return centre(as_read(picture, side), side) if isinstance(picture, Image.Image) else square(picture, side)
+    except UnusableError as error:
+        which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{shown(picture)}'"
+        raise UserError(f"{which} can't be used: {error}.") from error
+
+
+def _stacked(images: Sequence[NDArray[np.uint8]], side: int) -> Tensor:
+    return torch.from_numpy(np.stack(images)) if images else torch.empty(0, 3, side, side, dtype=torch.uint8)
 
 
 def centre(picture: Image.Image, side: int) -> NDArray[np.uint8]:

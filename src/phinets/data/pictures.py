@@ -6,10 +6,11 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from phinets.config.views import Window
 
@@ -39,6 +40,27 @@ def open_picture(path: str | Path, least: int | None = None) -> Image.Image:
     """
     with _explained(path):
         return _array(path) if _is_array(path) else _picture(path, lambda width, height: least)
+
+
+def as_read(picture: Image.Image, least: int) -> Image.Image:
+    """A picture that somebody else has opened, as `open_picture` gives it from its file.
+
+    A JPEG of which nothing is decoded yet is decoded at a fraction of its size too; what has been decoded may have been
+    drawn upon since, and is taken as it is.
+    """
+    with _told():
+        fresh = _fresh_jpeg(picture)
+        if fresh is not None:
+            return _picture(fresh, lambda width, height: least)
+        _require_modest(*picture.size)
+        return _rgb(ImageOps.exif_transpose(picture))
+
+
+def _fresh_jpeg(picture: Image.Image) -> IO[bytes] | None:
+    """The file of a JPEG of which nothing is decoded yet, where the picture is the first in it."""
+    if not isinstance(picture, ImageFile.ImageFile) or not picture.tile:
+        return None
+    return picture.fp if picture.format in ("JPEG", "MPO") and picture.tell() == 0 else None
 
 
 def picture_windows(path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int) -> NDArray[np.uint8]:
@@ -81,10 +103,17 @@ def _is_array(path: str | Path) -> bool:
 
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
-    """Turn whatever a file may raise into the reason why it can't be used."""
-    try:
+    """Refuse what is no file, and turn whatever a file may raise into the reason why it can't be used."""
+    with _told():
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise UnusableError("it is no ordinary file")
+        yield
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn whatever a picture may raise into the reason why it can't be used."""
+    try:
         yield
     except UnusableError:
         raise
@@ -108,7 +137,7 @@ def _sentence(text: str) -> str:
     return shown(text.strip().rstrip("."))
 
 
-def _picture(path: str | Path, least: Callable[[int, int], int | None]) -> Image.Image:
+def _picture(path: str | Path | IO[bytes], least: Callable[[int, int], int | None]) -> Image.Image:
     with Image.open(path, formats=FORMATS) as file:
         _require_modest(*file.size)
         turned = file.getexif().get(ORIENTATION, 1) in SIDEWAYS

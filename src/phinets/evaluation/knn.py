@@ -39,7 +39,7 @@ def nearest(queries: Rows, bank: Rows, k: int, device: torch.device | str = "cpu
     """
     if k > len(bank):
         raise UserError(f"k is {k}, but the bank holds {len(bank)} images. Use a smaller k, or a larger bank.")
-    for asked in _parts(queries, ASKED_PER_PASS, "queries"):
+    for asked in parts(queries, ASKED_PER_PASS, "queries"):
         yield _one_pass(asked, bank, k, torch.device(device))
 
 
@@ -47,7 +47,7 @@ def _one_pass(queries: Tensor, bank: Rows, k: int, device: torch.device) -> Near
     chunks = [F.normalize(chunk.to(device), dim=1) for chunk in queries.split(ASKED_AT_ONCE)]
     best: list[Nearest | None] = [None] * len(chunks)
     first = 0
-    for part in _parts(bank, max(1, min(KNOWN_AT_ONCE, NUMBERS_AT_ONCE // bank.shape[1])), "bank"):
+    for part in parts(bank, max(1, min(KNOWN_AT_ONCE, NUMBERS_AT_ONCE // bank.shape[1])), "bank"):
         known = F.normalize(part.to(device), dim=1)
         for i, chunk in enumerate(chunks):
             best[i] = _better(best[i], chunk @ known.T, first, k)
@@ -67,7 +67,7 @@ def _better(best: Nearest | None, cosines: Tensor, first: int, k: int) -> Neares
     return Nearest(chosen.values, rows.gather(1, chosen.indices))
 
 
-def _parts(rows: Rows, size: int, called: str) -> Iterator[Tensor]:
+def parts(rows: Rows, size: int, called: str) -> Iterator[Tensor]:
     """The rows in order, `size` at a time, as float tensors; refused where they are not numbers."""
     for first in range(0, len(rows), size):
         part = rows[first : first + size]

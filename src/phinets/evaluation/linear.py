@@ -56,7 +56,7 @@ def fit_probe(features: Tensor, labels: Tensor, strengths: Sequence[float] = STR
     axes, along = _principal(x)
     task = Task(x if axes is None else x @ axes, labels.to(x.device), int(labels.max()) + 1, along)
     start, held_out = None, dict[float, float]()
-    with _alone_if_small(x.numel() * task.classes):
+    with alone_if_small(x.numel() * task.classes):
         if len(strengths) > 1:
             start, held_out = _tried(task, strengths, slope)
         chosen = max(held_out, key=lambda l2: held_out[l2]) if held_out else strengths[0]
@@ -66,7 +66,7 @@ def fit_probe(features: Tensor, labels: Tensor, strengths: Sequence[float] = STR
 
 
 @contextmanager
-def _alone_if_small(products: int) -> Iterator[None]:
+def alone_if_small(products: int) -> Iterator[None]:
     """One core where an evaluation is short: waking others for each of its sums takes several times as long."""
     threads = torch.get_num_threads()
     if products < SMALL:

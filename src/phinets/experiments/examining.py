@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from phinets.backbones import feature_width, require_room
-from phinets.config.errors import UserError, look_up
 from phinets.config.exam import Exam
-from phinets.config.run import DataOptions, Training
-from phinets.config.views import PLANS, ViewPlan
+from phinets.config.run import DataOptions
 from phinets.data import ImageSet, Rejects, load
 from phinets.engine.device import pick_device
-from phinets.experiments.bench import settled_place
 from phinets.experiments.judging import Embedded, Eye, require_classes, sides_protocol
+from phinets.experiments.sight import data_of, plan_of, settled_sight
 from phinets.experiments.subject import Subject, subject
 from phinets.views import random_stream
 
@@ -74,14 +74,13 @@ class Examined:
 
 def examined(place: Path, exam: Exam) -> Examined:
     """The encoder at a place with what it is judged on: what `exam` leaves open is as in its run."""
-    if exam.data is not None:
-        exam = replace(exam, data=settled_place(exam.data))
+    exam = settled_sight(exam)
     who = subject(place, exam.encoder, exam.backbone)
     name, source = _data(exam, who)
     require_room(who.backbone, source.image_size)
     feature_width(who.encoder, source.image_size)  # says at once what is wrong with an encoder that gives no features
     eye = Eye(
-        plan=_plan(exam, who),
+        plan=plan_of(exam, who),
         size=source.image_size,
         device=pick_device(exam.device),
         dtype=next(who.encoder.parameters()).dtype,
@@ -92,7 +91,7 @@ def examined(place: Path, exam: Exam) -> Examined:
     require_classes(known.labels, asked.labels, name)
     return Examined(
         place=place,
-        subject=replace(who, encoder=who.encoder.to(eye.device)),
+        subject=replace(who, encoder=who.encoder.to(eye.device).to(memory_format=torch.channels_last)),
         eye=eye,
         known=known.share(exam.share, random_stream(exam.seed, "labels")),
         asked=asked,
@@ -110,34 +109,15 @@ def _bank(exam: Exam, who: Subject) -> int | None:
 
 
 def _data(exam: Exam, who: Subject) -> tuple[str, DataOptions]:
-    """The data's name and options: those of the run where the exam does not say otherwise."""
-    run = who.config
-    if exam.data is None and run is None:
-        raise UserError("a file of weights does not say what to judge it on. Say it with --data, e.g. --data cifar10.")
-    same = run is not None and exam.data in (None, run.data)
-    base = run.source if run is not None and same else DataOptions(image_size=_size(run, who))
-    source = replace(
-        base,
-        root=exam.root or base.root,
-        download=exam.download or base.download,
-        classes=exam.classes or base.classes,
-        train_images=_most(exam.bank, base.train_images),
-        test_images=exam.test_images or base.test_images,
-        image_size=exam.image_size or base.image_size,
+    """The data's name and options, and as many images of each part as the exam asks for."""
+    name, source = data_of(exam, who)
+    return name, replace(
+        source,
+        train_images=_most(exam.bank, source.train_images),
+        test_images=exam.test_images or source.test_images,
     )
-    return exam.data or (run.data if run is not None else ""), source
 
 
 def _most(bank: int | None, images: int | None) -> int | None:
     """How many training images are read: as many as the bank asks for, where those of the run are fewer."""
     return images if bank is None or images is None else max(bank, images)
-
-
-def _size(run: Training | None, who: Subject) -> int:
-    return run.source.image_size if run is not None else int(who.said.get("image_size", 32))
-
-
-def _plan(exam: Exam, who: Subject) -> ViewPlan:
-    if who.config is not None and exam.views is None:
-        return who.config.plan
-    return look_up("view plan", exam.views or who.said.get("views", "simsiam-cifar"), PLANS)

@@ -142,14 +142,14 @@ def _write(who: Examined, part: ImageSet, stem: Path) -> None:
     for found in who.eye.stream(part, who.subject.encoder):
         if array is None:
             shape = (len(part), found.images.shape[1])
-            array = _room(Path(f"{stem}_features.npy"), shape)
+            array = room_for(Path(f"{stem}_features.npy"), shape)
         array[done : done + len(found.images)] = found.images.numpy()
         done += len(found.images)
         rows.append(found.rows)
     np.save(f"{stem}_labels.npy", part.labels[torch.cat(rows)].numpy(), allow_pickle=False)
 
 
-def _room(path: Path, shape: tuple[int, int]) -> NDArray[Any]:
+def room_for(path: Path, shape: tuple[int, int]) -> NDArray[Any]:
     """An array on the disk whose room is there: writing into a mapped file that has none would kill the process."""
     array: NDArray[Any] = np.lib.format.open_memmap(path, "w+", dtype=np.float32, shape=shape)
     if hasattr(os, "posix_fallocate"):

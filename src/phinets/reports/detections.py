@@ -14,7 +14,7 @@ from rich.table import Table
 from phinets.config.detection_record import DetectionRecord, DetectionSummary
 from phinets.config.voc_table import PAPER_VOC
 from phinets.detection.boxes import Floats, Found, Truth
-from phinets.reports.palette import ARMS, CLASSES, INK
+from phinets.reports.palette import ARMS, INK, class_colour
 
 SURE = 0.5
 """Detections are drawn from this score on."""
@@ -108,7 +108,7 @@ def _found(cell: Axes, found: Found, classes: Sequence[str]) -> None:
 
 def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence[str]) -> None:
     for (left, top, right, bottom), label, text in zip(boxes, labels, words, strict=True):
-        colour = CLASSES[int(label) % len(CLASSES)]
+        colour = class_colour(int(label))
         cell.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=colour, linewidth=1.2))
         cell.text(
             left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": colour, "pad": 0.4, "lw": 0}

@@ -3,7 +3,7 @@
 import colorsys
 
 import matplotlib
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import hsv_to_rgb, to_hex, to_rgb
 
 from phinets.config.methods import METHODS
 
@@ -36,6 +36,12 @@ BASINS = ["#8fb0f0", "#f3c27d", "#9ad9b4", "#c9b6ee"]
 LEVELS = ["#eef1f7", "#c3d0ea", "#7f9bd3", "#2f4f9e", "#172a5a"]
 SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}
 
+ARMS = {"encoder": FAST, "scratch": LOST}
+RIGHT, WRONG = "#2a9d5c", "#c0392b"
+CLASSES = (
+    "#3366cc", "#cc7a00", "#2a9d5c", "#c0392b", "#7a5cc2", "#8c6239", "#b5338a", "#6b7280", "#8a9a00", "#1797a6",
+)  # fmt: skip
+
 FAMILY = {
     "simsiam": SADDLE,
     "byol": CA3,
@@ -60,5 +66,9 @@ def method_colour(name: str) -> str:
     return to_hex(colorsys.hls_to_rgb((hue + turn) % 1, min(0.85, max(0.15, lightness + lift)), saturation))
 
 
-ARMS = {"encoder": FAST, "scratch": "#6b7280"}
-CLASSES = ["#c0392b", "#3366cc", "#2a9d5c", "#cc7a00", "#7a5cc2", "#b5338a", "#147d8c", "#8a5a2b"]
+def class_colour(number: int) -> str:
+    """The colour of a class: ten that differ clearly, then hues a golden angle apart, so that neighbours differ."""
+    if number < len(CLASSES):
+        return CLASSES[number]
+    hue, light = number * 0.381966 % 1, (0.85, 0.65)[number % 2]
+    return to_hex(tuple(hsv_to_rgb((hue, 0.75, light))))
