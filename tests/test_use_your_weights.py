@@ -38,8 +38,18 @@ def world(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_block_runs(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
-    blocks = BLOCK.findall(GUIDE.read_text(encoding="utf-8"))
-    assert [kind for kind, _ in blocks] == ["python", "python", "sh", "python", "python", "sh", "python"]
+    blocks = [block for block in BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if block[0] != "text"]
+    assert [kind for kind, _ in blocks] == [
+        "python",
+        "python",
+        "sh",
+        "python",
+        "python",
+        "sh",
+        "python",
+        "sh",
+        "python",
+    ]
     for kind, text in blocks:
         if kind == "sh":
             for line in text.splitlines():
@@ -50,6 +60,16 @@ def test_every_block_runs(world: Path, capsys: pytest.CaptureFixture[str]) -> No
         else:
             exec(compile(text, str(GUIDE), "exec"), names)
     assert_it_came_to_what_the_page_says(names, world)
+
+
+def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [text for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if kind == "text"]
+    lines = [shlex.split(line, comments=True) for text in texts for line in text.splitlines()]
+    assert len(lines) == 7
+    for program, name, *words in lines:
+        assert program == "phinets"
+        shown = said([name, "--help"], capsys)[1]
+        assert all(re.search(rf"{word}\b", shown) for word in words if word.startswith("--")), words
 
 
 def assert_it_came_to_what_the_page_says(names: dict[str, Any], world: Path) -> None:
