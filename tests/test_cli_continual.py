@@ -84,6 +84,13 @@ def test_a_task_is_appended_by_naming_its_images(tmp_path: Path, capsys: pytest.
     assert document["tasks"][-1] == "new.npz"
     assert document["readings"][0]["matrix"][0][-1] is None
     assert document["readings"][0]["matrix"][1][-1] is not None
+    assert None not in document["readings"][0]["untrained"]
+    assert "then new.npz × 2 epochs" in document["protocol"]
+    assert said(words, capsys)[0] == 0, "and once more"
+    code, out, _ = said(["--resume", run, "--json"], capsys)
+    assert (code, len(json.loads(out)["tasks"])) == (0, 4)
+    code, out, _ = said(["--config", f"{run}/config.yaml", "--out", str(tmp_path / "again"), "--json"], capsys)
+    assert (code, len(json.loads(out)["tasks"])) == (0, 4)
 
 
 BAD = {
@@ -92,6 +99,8 @@ BAD = {
     "--tasks 2x2 --class-order disc nonsense square star": "nonsense",
     "--replay mixup --buffer 64": "buffer holds 64 images, but a step draws a batch of 128",
     "--task-data folder:nowhere folder:nowhere-else": "nowhere",
+    "--task-data": "--task-data names no data",
+    "--task-data folder:a --data shapes": "--data and --task-data both say",
     "--split domain": "--split domain takes each first-level folder",
     "--benchmark split-nothing": r"no benchmark called 'split-nothing'.*split-shapes",
     "--readouts knn": "task-knn",
@@ -119,6 +128,35 @@ def test_a_mistake_gets_one_paragraph_and_nothing_is_written(
     assert re.search(BAD[words], err, re.DOTALL), err
     assert "Traceback" not in err
     assert not list(tmp_path.iterdir())
+
+
+def test_how_many_images_the_benchmark_takes_has_no_meaning_for_other_data() -> None:
+    assert parse([]).run.source.train_images == parse(["--data", "shapes"]).run.source.train_images == 20_000
+    for words in (["--data", "folder:a"], ["--task-data", "folder:a", "folder:b"]):
+        assert parse(words).run.source.train_images is None
+    assert parse(["--data", "folder:a", "--train-images", "9"]).run.source.train_images == 9
+
+
+def test_a_run_on_data_sets_of_its_own_is_judged_on_what_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from phinets.cli.main import main as door
+
+    chance = np.random.default_rng(0)
+    place = f"npz:{tmp_path / 'a.npz'}"
+    np.savez(tmp_path / "a.npz", X=chance.integers(0, 255, (60, 16, 16, 3), np.uint8), Y=chance.integers(0, 2, 60))
+    words = [word for word in SMALL if word not in ("--tasks", "2x2")]
+    code, _, err = said([*words, "--task-data", place, "--out", str(tmp_path / "run")], capsys)
+    assert code == 0
+    assert "a.npz" in err
+    assert "shapes" not in err
+    with pytest.raises(SystemExit) as left:
+        door(["eval", "knn", str(tmp_path / "run"), "--k", "5"])
+    assert left.value.code == 2
+    assert "data sets of their own" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        door(["eval", "knn", str(tmp_path / "run"), "--k", "5", "--data", place])
+    assert not left.value.code
 
 
 def test_append_needs_the_new_images(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from phinets.experiments.run import resume_stream, run, run_stream
 from phinets.experiments.subject import learner_of, subject
 from phinets.experiments.watching import Silent
 from tests.experiments.test_resume import AtStep, PowerCutError, assert_equal, power_cut
-from tests.experiments.test_run import TINY, newest
+from tests.experiments.test_run import TINY, Listener, newest
 from tests.exporting import exported
 
 STREAM = ContinualConfig(
@@ -270,18 +270,39 @@ def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
     for ours, theirs in zip(later.summary.readings, planned.summary.readings, strict=True):
         assert ours.matrix[1:] == theirs.matrix[1:], "its column before it came is there from the append on"
         assert ours.matrix[0] == (*theirs.matrix[0][:2], None)
-        assert ours.average == theirs.average
+        assert (ours.average, ours.untrained) == (theirs.average, theirs.untrained)
+        assert ours.forward_transfer == theirs.forward_transfer
 
 
-def test_appending_keeps_the_older_summary_and_can_be_repeated(places: list[str], tmp_path: Path) -> None:
+def test_appending_keeps_the_older_summary_and_encoder_and_can_be_repeated(places: list[str], tmp_path: Path) -> None:
     config = replace(STREAM, stream=Tasks(task_data=(places[0],)), epochs_per_task=1)
     first = run_stream(config, tmp_path / "run")
+    older = load_file(tmp_path / "run" / "backbone.safetensors")
     for n, place in enumerate(places[1:], 1):
         found = append(tmp_path / "run", Appended(data=place, epochs=1))
         assert len(found.summary.tasks) == n + 1
     kept = json.loads((tmp_path / "run" / "summary-before-append-1.json").read_text())
     assert tuple(kept["tasks"]) == first.summary.tasks
     assert (tmp_path / "run" / "summary-before-append-2.json").exists()
+    kept_at = dict(checkpoints(tmp_path / "run" / "checkpoints"))[first.summary.steps]
+    assert_equal(older, dict(subject(kept_at).encoder.state_dict()))
+    run_stream(config, tmp_path / "run", overwrite=True)
+    assert not list((tmp_path / "run").glob("summary-before-*"))
+
+
+def test_a_torn_last_checkpoint_is_told_and_the_one_before_leads_to_the_same_end(
+    places: list[str], tmp_path: Path
+) -> None:
+    config = replace(STREAM, stream=Tasks(task_data=(places[0],)))
+    for name in ("torn", "whole"):
+        run_stream(config, tmp_path / name)
+    newer = checkpoints(tmp_path / "torn" / "checkpoints")[-1][1]
+    newer.write_bytes(newer.read_bytes()[:-100])
+    listener = Listener()
+    append(tmp_path / "torn", Appended(data=places[1], epochs=1), watcher=listener)
+    assert any("torn or altered" in told for told in listener.heard)
+    append(tmp_path / "whole", Appended(data=places[1], epochs=1))
+    assert_same_end(tmp_path / "torn", tmp_path / "whole")
 
 
 def test_an_append_that_was_cut_at_once_goes_on(places: list[str], tmp_path: Path) -> None:
@@ -316,7 +337,11 @@ def bad_appends(copy: Path, tmp_path: Path) -> Iterator[tuple[str, Appended, Con
     good = arrays(tmp_path / "good.npz", 5)
     yield "32 × 32", Appended(data=arrays(tmp_path / "large.npz", 6, size=32), epochs=1), None
     yield "no-such-file", Appended(data="npz:no-such-file.npz", epochs=1), None
-    yield "larger than the data", Appended(data=arrays(tmp_path / "few.npz", 7, n=12), epochs=1), None
+    yield (
+        "gives .* training images, but each step of this run takes 16",
+        Appended(data=arrays(tmp_path / "few.npz", 7, n=12), epochs=1),
+        None,
+    )
     other = replace(STREAM, source=replace(STREAM.source, image_size=32))
     yield "image_size was 16 and is 32", Appended(data=good, epochs=1), other
 
@@ -362,7 +387,7 @@ def test_a_benchmark_is_a_value_that_reads_back(name: str, tmp_path: Path) -> No
 
 def test_the_split_cifars_follow_ucl() -> None:
     ten, hundred, million = (benchmark(f"split-cifar{name}") for name in ("10", "100", "5m"))
-    assert [one.stream.shape for one in (ten, hundred, million)] == [(5, 2), (20, 5), (5, 2)]
+    assert [one.stream.shape for one in (ten, hundred, million)] == [None, (20, 5), None], "None: two classes each"
     assert [one.epochs_per_task for one in (ten, hundred, million)] == [200, 200, 1]
     for one in (ten, hundred, million):
         rate = one.optimisation

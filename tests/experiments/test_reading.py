@@ -136,5 +136,14 @@ def test_every_readout_names_its_protocol(readout: Readout) -> None:
     assert ("k=7, T=0.1" in said) == readout.endswith("knn")
     assert ("logistic regression" in said) == readout.endswith("linear")
     assert "120 training and 90 test images" in said
+    large = replace(reader(), judging=replace(JUDGING, knn_k=50, live_bank=50, final_bank=100)).describe(readout)
+    assert ("k=50 (all of a smaller bank)" in large) == readout.endswith("knn")
+    assert "at most 100 of a task" in large
+    bare = ImageSet(STREAM.tasks[1].train.images, None)
+    silent = Task(name="silent", train=bare, known=bare, test=bare)
+    assert "40 training and 30 test images in the 1 tasks that have labels" in reader(
+        Stream(tasks=(STREAM.tasks[0], silent))
+    ).describe(readout)
+    assert "none is asked" in reader(Stream(tasks=(silent,))).describe(readout)
     if readout.endswith("knn"):
         assert "k=tasks so far" in reader(k_rule="tasks-seen").describe(readout)

@@ -1,6 +1,5 @@
 """`phinets continual`."""
 
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from rich.console import Console
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
+from phinets.cli.starting import config_in, looked_ahead, require_one, require_place
 from phinets.cli.train import Terminal
 from phinets.config.continual import Appended, ContinualConfig
 from phinets.config.errors import CommonError, UserError
@@ -19,6 +19,9 @@ from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
 from phinets.experiments.benchmarks import benchmark
 from phinets.experiments.folder import CONFIG, read_config_of
+
+OF_A_TASK: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
+"""What of the data's options an appended task has for itself, and how it is unless said otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,48 +78,56 @@ def _learned(options: Continual, watcher: "Reporter") -> ContinualRecord:
 
 def _one_more(folder: Path, asked: ContinualConfig) -> tuple[ContinualConfig, Appended]:
     """The run's settings, where the words change only how it is computed and kept; and the task that they describe."""
-    before = read_config_of(ContinualConfig, folder / CONFIG)
-    task = Appended(data=asked.data, epochs=asked.epochs_per_task, classes=asked.source.classes)
-    source = replace(asked.source, classes=before.source.classes)
+    before, source = config_in(ContinualConfig, str(folder)), asked.source
+    task = Appended(
+        data=asked.data,
+        epochs=asked.epochs_per_task,
+        classes=source.classes,
+        train_images=source.train_images,
+        test_images=source.test_images,
+    )
+    counts = {name: getattr(before.source, name) for name in OF_A_TASK}
+    source = replace(source, **counts)
     return replace(asked, data=before.data, epochs_per_task=before.epochs_per_task, source=source), task
 
 
 def parse(words: list[str]) -> Continual:
     """The options that the words give, on top of the benchmark, config file or run that they name."""
-    named = _looked_ahead(words)
-    options = parse_words(Continual, "continual", words, default=Continual(run=_start(named)))
-    if options.or_resume and (options.out is None or options.overwrite):
-        raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
-    for name in ("resume", "append"):
-        if named[name] is not None and (options.out is not None or options.overwrite or options.or_resume):
-            raise UserError(f"--{name} goes on in the run's own folder: leave out --out, --overwrite and --or-resume.")
-    if options.append is not None and named["data"] is None:
+    start = _start(words)
+    bare = replace(start, appended=())  # no word can change them
+    options = parse_words(Continual, "continual", words, default=Continual(run=bare))
+    require_place(options, {"resume": options.resume, "append": options.append})
+    _require_data(options, looked_ahead(words, ("data",)), "--task-data" in words)
+    return replace(options, run=replace(options.run, appended=start.appended))
+
+
+def _require_data(options: Continual, named: Mapping[str, str], listed: bool) -> None:
+    """Refuse words about the data that contradict each other or say nothing."""
+    task_data = options.run.stream.task_data
+    if options.append is not None and not named:
         raise UserError("--append needs the images of the new task: --data folder:PATH, npz:FILE, or any name.")
-    return options
+    if listed and not task_data:
+        raise UserError("--task-data names no data. Name one data set a task: folder:PATH, npz:FILE, or any name.")
+    if listed and named:
+        raise UserError("--data and --task-data both say what the tasks are. Use one of them.")
 
 
-def _looked_ahead(words: list[str]) -> dict[str, str | None]:
-    """The options that decide where to start; where a value is missing, the real parser says so."""
-    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("benchmark", "config", "resume", "append", "data"):
-        look_ahead.add_argument(f"--{name}", nargs="?")
-    return vars(look_ahead.parse_known_args(words)[0])
-
-
-def _start(named: Mapping[str, str | None]) -> ContinualConfig:
+def _start(words: list[str]) -> ContinualConfig:
     """The run that all other options change."""
-    starts = {name: value for name, value in named.items() if value is not None and name != "data"}
-    if len(starts) > 1:
-        raise UserError(f"{' and '.join(f'--{name}' for name in starts)} both say where to start. Use one of them.")
-    for name, value in starts.items():
-        if name == "benchmark":
-            return benchmark(value)
-        place = Path(value) if name == "config" else Path(value) / CONFIG
-        if name != "config" and not place.exists():
-            raise UserError(f"'{value}' holds no run to go on with: there is no {CONFIG} in it.")
-        config = read_config_of(ContinualConfig, place)
-        return replace(config, source=replace(config.source, classes=())) if name == "append" else config
-    return benchmark("split-shapes")
+    named = looked_ahead(words, ("benchmark", "config", "resume", "append"))
+    require_one(named)
+    if "config" in named:
+        return read_config_of(ContinualConfig, Path(named["config"]))
+    if "resume" in named:
+        return config_in(ContinualConfig, named["resume"])
+    if "append" in named:
+        config = config_in(ContinualConfig, named["append"])
+        return replace(config, source=replace(config.source, **OF_A_TASK))
+    config = benchmark(named.get("benchmark", "split-shapes"))
+    own = looked_ahead(words, ("data", "task-data"))
+    if own and own != {"data": config.data}:  # how many images the benchmark takes has no meaning for other data
+        config = replace(config, source=replace(config.source, train_images=None, test_images=None))
+    return config
 
 
 class Reporter(Terminal):

@@ -1,6 +1,5 @@
 """`phinets train`."""
 
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from rich.console import Console
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
+from phinets.cli.starting import config_in, looked_ahead, require_one, require_place
 from phinets.config.errors import CommonError, UserError
 from phinets.config.interrupts import leaving_at_once
 from phinets.config.launch import launched
@@ -73,29 +73,19 @@ def _trained(options: Train, watcher: "Terminal") -> RunRecord:
 def parse(words: list[str]) -> Train:
     """The options that the words give, on top of the recipe, config file or run that they name."""
     options = parse_words(Train, "train", words, default=Train(run=_start(words)))
-    if options.or_resume and (options.out is None or options.overwrite):
-        raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
-    if options.resume is not None and (options.out is not None or options.overwrite):
-        raise UserError("--resume goes on in the run's own folder: leave out --out and --overwrite.")
+    require_place(options, {"resume": options.resume})
     return options
 
 
 def _start(words: list[str]) -> RunConfig:
     """The run that all other options change."""
-    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
-    for name, kind in (("--recipe", str), ("--config", Path), ("--resume", Path)):
-        look_ahead.add_argument(name, type=kind, nargs="?")  # where the value is missing, the real parser says so
-    named, _ = look_ahead.parse_known_args(words)
-    given = [f"--{name}" for name, value in vars(named).items() if value is not None]
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)} both say where to start. Use one of them.")
-    if named.recipe is not None or not given:
-        return recipe(named.recipe or "default")
-    if named.config is not None:
-        return read_config_of(RunConfig, named.config)
-    if not (named.resume / CONFIG).exists():
-        raise UserError(f"'{named.resume}' holds no run to go on with: there is no {CONFIG} in it.")
-    return read_config_of(RunConfig, named.resume / CONFIG)
+    named = looked_ahead(words, ("recipe", "config", "resume"))
+    require_one(named)
+    if "config" in named:
+        return read_config_of(RunConfig, Path(named["config"]))
+    if "resume" in named:
+        return config_in(RunConfig, named["resume"])
+    return recipe(named.get("recipe", "default"))
 
 
 class Terminal:
@@ -108,7 +98,7 @@ class Terminal:
     def began(self, folder: Path, config: Training, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
         self.console.print(
-            f"{config.method} · {config.backbone} · {config.data} · {config.length}, batch {config.batch} "
+            f"{config.method} · {config.backbone} · {config.learned_from} · {config.length}, batch {config.batch} "
             f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
             highlight=False,
             markup=False,

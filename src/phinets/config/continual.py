@@ -43,6 +43,11 @@ class Tasks:
             raise UserError("--task-data already says what the tasks are. Leave out --split domain.")
 
     @property
+    def by_class(self) -> bool:
+        """Whether the tasks are classes of one data set."""
+        return not self.task_data and self.split == "class"
+
+    @property
     def shape(self) -> tuple[int, int] | None:
         """`tasks` as (how many, classes in each)."""
         if self.tasks is None:
@@ -118,6 +123,10 @@ class Appended:
     """Passes over them."""
     classes: tuple[str, ...] = ()
     """Only these of its classes."""
+    train_images: int | None = None
+    """How many training images; unset: all there are."""
+    test_images: int | None = None
+    """How many test images; unset: all there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +162,11 @@ class ContinualConfig(Training):
             )
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all data that are learned from."""
+        return (*(self.stream.task_data or (self.data,)), *(task.data for task in self.appended))
+
+    @property
     def command(self) -> str:
         """The command that runs it."""
         return "continual"
@@ -162,10 +176,9 @@ class ContinualConfig(Training):
         """How long it is, in words."""
         return f"{self.epochs_per_task} epochs per task"
 
-    @property
-    def keeps_tasks(self) -> bool:
-        """Whether the checkpoint at the end of each task stays for good."""
-        return self.keep_tasks
+    def lasting(self, ends: tuple[int, ...]) -> frozenset[int]:
+        """At which of the tasks' last steps the checkpoint stays: all if told so, else where a run was once finished."""
+        return frozenset(ends if self.keep_tasks else ends[len(ends) - len(self.appended) - 1 : -1])
 
     @property
     def strategy(self) -> str:

@@ -230,6 +230,16 @@ class Training:
         return replace(self, learner=replace(self.learner, projector=widths))
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all data that are learned from."""
+        return (self.data,)
+
+    @property
+    def learned_from(self) -> str:
+        """What is learned from, in words."""
+        return ", ".join(self.sources)
+
+    @property
     def command(self) -> str:
         """The command that runs it."""
         return "train"
@@ -239,10 +249,9 @@ class Training:
         """How long it is, in words."""
         raise NotImplementedError
 
-    @property
-    def keeps_tasks(self) -> bool:
-        """Whether the checkpoint at the end of each task stays for good."""
-        return False
+    def lasting(self, ends: tuple[int, ...]) -> frozenset[int]:
+        """At which of the tasks' last steps the checkpoint stays for good."""
+        return frozenset()
 
     @property
     def plan(self) -> ViewPlan:

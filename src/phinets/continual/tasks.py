@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from phinets.config.continual import ContinualConfig, Tasks
+from phinets.config.continual import Appended, ContinualConfig, Tasks
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import Files, Images, ImageSet, Split, fingerprint, load
@@ -66,11 +66,16 @@ def stream(config: ContinualConfig) -> Stream:
     """
     found = _first_tasks(config)
     for more in config.appended:
-        found = _extended(found, [more.data], replace(config.source, classes=more.classes))
+        found = _extended(found, [more.data], _source(config.source, more))
     for number, task in enumerate(found.tasks, start=1):
         _require_images(number, task)
     _require_one_size(found)
     return found
+
+
+def _source(source: DataOptions, more: Appended) -> DataOptions:
+    """An appended task says itself which images it has; where they lie and how large they are seen the run says."""
+    return replace(source, classes=more.classes, train_images=more.train_images, test_images=more.test_images)
 
 
 def fingerprints(stream: Stream) -> dict[str, str]:

@@ -84,8 +84,6 @@ class Keeper:
     folder: Path
     saving: Saving
     steps_per_epoch: int
-    due: frozenset[int] = frozenset()
-    """Steps after which there is one in any case."""
     lasting: frozenset[int] = frozenset()
     """Steps whose checkpoint stays for good."""
 
@@ -95,7 +93,7 @@ class Keeper:
     def is_due(self, step: int) -> bool:
         """Whether the plan has a checkpoint after this very step, whatever the clock says."""
         _, steps = self.saving.interval
-        return bool(steps and step % steps == 0) or step in self.due or self._stays(step)
+        return bool(steps and step % steps == 0) or self._stays(step)
 
     def clock_asks(self) -> bool:
         """Whether the time for one has come; having asked, the clock begins anew."""

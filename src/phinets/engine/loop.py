@@ -155,7 +155,7 @@ class Loop:
     def _afterwards(self, done: int, losses: Losses) -> None:
         """Whatever is due after a step, in this order: journal, look, checkpoint."""
         self.stopped, clock = self._agreement(self.stop(), team.is_first() and self.keeper.clock_asks())
-        last = done == self.course.total
+        last = done in self.course.ends
         look = last or (self.every > 0 and done % self.every == 0) or done in self.look_at
         save = last or clock or self.stopped or self.keeper.is_due(done)
         if not (look or save or len(self._pending) == SETTLE_EVERY):

@@ -8,12 +8,13 @@ from phinets import team
 from phinets.config.continual import Appended, ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord
+from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.distributed import joined
 from phinets.experiments.bench import settled
 from phinets.experiments.continual import continual
-from phinets.experiments.folder import SUMMARY, write_config
+from phinets.experiments.folder import CHECKPOINTS, SET_ASIDE, SUMMARY, write_config
 from phinets.experiments.rescue import resume_command
-from phinets.experiments.resuming import finished, last_state, require_same_run, resumable
+from phinets.experiments.resuming import finished, require_same_run, resumable
 from phinets.experiments.run import alone, resume_stream
 from phinets.experiments.watching import Watcher
 
@@ -47,16 +48,14 @@ def _finished_config(folder: Path, wanted: ContinualConfig | None) -> ContinualC
 
 
 def _last_state(folder: Path) -> dict[str, Any]:
-    state, refused = last_state(folder)
-    if state is None or refused:
-        raise UserError(
-            f"the last checkpoint of '{folder}' is gone or can't be used, so a task can't be appended. "
-            f"{' '.join(refused)}".rstrip()
-        )
+    """A state to compare with; where the newest is torn, going on tells it and takes the one before."""
+    state, _ = newest_checkpoint(folder / CHECKPOINTS)
+    if state is None:
+        raise UserError(f"the checkpoints of '{folder}' are gone, so there is nothing to append a task to.")
     return state
 
 
 def _reopen(folder: Path, longer: ContinualConfig) -> None:
     """Put the summary aside, which says that the run is finished; only then may the config name more tasks."""
-    (folder / SUMMARY).replace(folder / f"summary-before-append-{len(longer.appended)}.json")
+    (folder / SUMMARY).replace(folder / SET_ASIDE.format(len(longer.appended)))
     write_config(folder, longer)

@@ -31,7 +31,6 @@ def split_cifar10() -> ContinualConfig:
     return ContinualConfig(
         method="x-phinet/cosine",
         data="cifar10",
-        stream=Tasks(tasks="5x2"),
         judging=Judging(look_every=500, live_bank=5_000, live_queries=1_000),
     )
 

@@ -15,10 +15,11 @@ from phinets.continual import metrics
 from phinets.continual.replay import Replay
 from phinets.continual.tasks import Stream, fingerprints, stream
 from phinets.engine.course import Course, Leg
-from phinets.experiments.bench import Bench, Workshop, workshop
+from phinets.experiments.bench import Bench, Workshop, build_learner, workshop
 from phinets.experiments.meter import health_of
 from phinets.experiments.programme import Ended, Row
 from phinets.experiments.reading import Reader
+from phinets.methods import Learner
 from phinets.reports.continual import pictures_of
 
 
@@ -45,8 +46,16 @@ class Continual:
         return self._read(0)
 
     def between(self, step: int) -> list[Row]:
-        """Every task read out; at the very beginning the baseline has just been."""
-        return self._read(step) if step > 0 else []
+        """Every task read out; at the very beginning the baseline has just been.
+
+        Before an appended task, also by the encoder as it was untrained, which was not asked about it yet.
+        """
+        if step == 0:
+            return []
+        course = self.bench.course
+        appended = step in course.starts and course.leg_at(step) >= len(course.legs) - len(self.config.appended)
+        fresh = self._untrained() if appended else None
+        return [*self._read(step), *([] if fresh is None else self._read(0, fresh))]
 
     def turn(self, step: int) -> None:
         """Tell the learner of a new task."""
@@ -71,12 +80,17 @@ class Continual:
         """The matrix, each task over time, fast beside slow."""
         return pictures_of(record)
 
-    def _read(self, done: int) -> list[Row]:
+    def _untrained(self) -> Learner:
+        """The learner before its first step, which the seed gives."""
+        weights = next(self.bench.trainee.learner.parameters())
+        return build_learner(self.config, weights.device, weights.dtype)
+
+    def _read(self, done: int, learner: Learner | None = None) -> list[Row]:
         """Lines of the journal: every readout of every encoder after so many steps."""
         course = self.bench.course
         task, share = _moment(course, done)
         place = {"kind": "reading", "step": done, "epoch": course.epochs(done), "task": task, "share": share}
-        learner = self.bench.trainee.learner
+        learner = learner or self.bench.trainee.learner
         return [
             {**place, "readout": readout, "encoder": clock, "accuracies": list(found)}
             for clock in clocks(self.config)
@@ -94,7 +108,7 @@ class Continual:
         return ContinualSummary(
             method=config.method,
             backbone=config.backbone,
-            data=", ".join(config.stream.task_data) or config.data,
+            data=config.learned_from,
             seed=config.seed,
             tasks=tuple(task.name for task in self.stream.tasks),
             images=tuple(len(task.train) for task in self.stream.tasks),
@@ -114,7 +128,9 @@ class Continual:
     def _protocol(self) -> str:
         """How it was learned, in words."""
         config, rate = self.config, self.config.optimisation
-        appended = f", then {len(config.appended)} appended" * bool(config.appended)
+        names = [task.name for task in self.stream.tasks]
+        later = zip(names[len(names) - len(config.appended) :], config.appended, strict=True)
+        appended = "".join(f", then {name} × {task.epochs} epochs" for name, task in later)
         warmup = f" after a warm-up of {rate.warmup_epochs:g} epochs" * bool(rate.warmup_epochs)
         planned = len(self.stream.tasks) - len(config.appended)
         return (
@@ -171,6 +187,11 @@ def _course(config: ContinualConfig, tasks: Stream, shop: Workshop) -> Course:
     planned = len(tasks.tasks) - len(config.appended)
     epochs = [config.epochs_per_task] * planned + [task.epochs for task in config.appended]
     for number, (task, n) in enumerate(zip(tasks.tasks, epochs, strict=True), 1):
+        if number > planned and len(task.train) < config.batch:
+            raise UserError(
+                f"the new task ({task.name}) gives {len(task.train)} training images, but each step of this run takes "
+                f"{config.batch}. Give it that many at least."
+            )
         feed = shop.feed(task.train.images, f"task {number} ({task.name})", steps, passes)
         legs.append(Leg(feed, shop.timetable(feed, n)))
         steps, passes = steps + legs[-1].timetable.total, passes + n

@@ -34,6 +34,8 @@ JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
 BACKBONES: Mapping[Clock, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
+SET_ASIDE = "summary-before-append-{}.json"
+"""The summary that a run had before its n-th appended task."""
 PICTURES = ("matrix.png", "tasks.png", "fast-slow.png")
 """What a run over a stream draws beside its curves."""
 RUN_FILES = (
@@ -68,7 +70,7 @@ def claim(folder: Path, overwrite: bool) -> None:
     """Make the folder, and take an older run out of it, its config last."""
     require_free(folder, overwrite)
     try:
-        for old in (folder / name for name in reversed(RUN_FILES)):
+        for old in (*folder.glob(SET_ASIDE.format("*")), *(folder / name for name in reversed(RUN_FILES))):
             if old.is_dir():
                 shutil.rmtree(old)
             else:

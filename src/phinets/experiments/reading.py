@@ -12,6 +12,7 @@ from phinets.config.probes import CACHED
 from phinets.config.record import Accuracies
 from phinets.config.run import Judging
 from phinets.continual.tasks import Stream, Task
+from phinets.data import ImageSet
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import fit_probe, probe_accuracy
 from phinets.experiments.judging import Embedded, Eye, Sides, knn_protocol
@@ -47,21 +48,31 @@ class Reader:
         """A readout in words, to stand beside its numbers."""
         scope, way = readout.split("-")
         whose = {
-            "task": "task-wise: among a task's own classes, with its own training images as bank",
+            "task": "task-wise: among a task's own classes, its own training images being known",
             "class": "class-incremental: among the classes of all tasks that have come (of a task that has not: up to "
-            "and with it), with all their training images as bank",
+            "and with it), all their training images being known",
         }[scope]
-        k = self.judging.knn_k if self.reading.k_rule == "fixed" else "tasks so far"
-        vote = f"kNN: {knn_protocol(k, self.judging.knn_temperature)}" if way == "knn" else f"linear: {CACHED}"
-        head = self.judging.final_bank
-        known = sum(len(task.known.labelled.head(head)) for task in self.stream.tasks)
-        asked = sum(len(task.test.labelled) for task in self.stream.tasks)
-        return f"{whose}; {vote}; {known} training and {asked} test images in all tasks"
+        parts = [labelled_parts(task, self.judging.final_bank) for task in self.stream.tasks]
+        counts = [tuple(map(len, sides)) for sides in parts if sides is not None]
+        if not counts:
+            return f"{whose}; no task has labels, so none is asked"
+        known, asked = zip(*counts, strict=True)
+        some = "all tasks" if len(counts) == len(parts) else f"the {len(counts)} tasks that have labels"
+        vote = f"kNN: {self._vote(min(known))}" if way == "knn" else f"linear: {CACHED}"
+        cut = "" if self.judging.final_bank is None else f" (at most {self.judging.final_bank} of a task)"
+        return f"{whose}; {vote}; {sum(known)} training{cut} and {sum(asked)} test images in {some}"
+
+    def _vote(self, smallest: int) -> str:
+        """The rule of kNN in words; `smallest` is the smallest bank."""
+        if self.reading.k_rule == "tasks-seen":
+            return knn_protocol("tasks so far", self.judging.knn_temperature)
+        fewer = " (all of a smaller bank)" * (self.judging.knn_k > smallest)
+        return knn_protocol(f"{self.judging.knn_k}{fewer}", self.judging.knn_temperature)
 
     def _sides(self, task: Task, bank: int | None, asked: int | None, encoder: nn.Module) -> Sides | None:
         """Features of a task's labelled images; None where it has none."""
-        parts = task.known.labelled.head(bank), task.test.labelled.head(asked)
-        if any(part.labels is None or not len(part) for part in parts):
+        parts = labelled_parts(task, bank, asked)
+        if parts is None:
             return None
         return self.eye.embedded(parts[0], encoder), self.eye.embedded(parts[1], encoder)
 
@@ -86,6 +97,12 @@ class Reader:
         wanted = self.judging.knn_k if self.reading.k_rule == "fixed" else max(1, come)
         vote: dict[str, Any] = {"k": min(wanted, len(bank.labels)), "temperature": self.judging.knn_temperature}
         return lambda asked: knn_accuracy(*asked, *bank, **vote, device=self.eye.device)
+
+
+def labelled_parts(task: Task, bank: int | None, asked: int | None = None) -> tuple[ImageSet, ImageSet] | None:
+    """The first labelled images that are known of a task, and that are asked about; None where there are none."""
+    parts = task.known.labelled.head(bank), task.test.labelled.head(asked)
+    return None if any(part.labels is None or not len(part) for part in parts) else parts
 
 
 def _can_ask(known: Sequence[Sides]) -> bool:

@@ -106,15 +106,12 @@ class Session(Generic[R]):
         return loop
 
     def _keeper(self) -> Keeper:
-        """A checkpoint at the end of each task is due, since what follows changes the learner."""
         course, config = self.bench.course, self.bench.config
-        ends = frozenset(course.ends)
         return Keeper(
             self.folder / CHECKPOINTS,
             config.saving,
             course.legs[0].feed.steps_per_epoch,
-            due=ends,
-            lasting=ends if config.keeps_tasks else frozenset(),
+            lasting=config.lasting(course.ends),
         )
 
     def _turn(self, loop: Loop, step: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from phinets.backbones import IMAGENET_STEM
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError, look_up
 from phinets.config.exam import Sight
 from phinets.config.run import DataOptions
@@ -26,6 +27,11 @@ def settled_sight(sight: S) -> S:
 def data_of(sight: Sight, who: Subject) -> tuple[str, DataOptions]:
     """The data's name and options: those of the run where nobody says otherwise."""
     run = who.config
+    if sight.data is None and isinstance(run, ContinualConfig) and not run.stream.by_class:
+        raise UserError(
+            f"this encoder learned tasks that are data sets of their own ({run.learned_from}). Say which to look at "
+            "with --data, e.g. --data folder:PATH."
+        )
     if sight.data is None and run is None:
         raise UserError("a file of weights does not say which images to look at. Say it with --data, e.g. cifar10.")
     same = run is not None and sight.data in (None, run.data)

@@ -56,6 +56,7 @@ def courses(record: ContinualRecord) -> list[Course]:
 
 
 def _course(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> Course:
+    rows = list({row["step"]: row for row in rows}.values())  # once a task is appended, the untrained are read again
     accuracies = np.full((len(rows), len(record.summary.tasks)), np.nan)
     for line, row in zip(accuracies, rows, strict=True):  # before a task was appended, rows are shorter
         line[: len(row["accuracies"])] = [np.nan if value is None else value for value in row["accuracies"]]

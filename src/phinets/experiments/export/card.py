@@ -1,6 +1,6 @@
 """The model card: what the weights are, how good they are, how to load them; a page of plain words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,11 +99,14 @@ def _facts(source: Source) -> dict[str, object]:
 
 def _data(config: Training) -> str:
     """The data without the folders that they lay in, which nobody else has."""
-    kind, colon, place = config.data.partition(":")
-    told = f"{kind}:{Path(place).name}" if colon else config.data
+    told = ", ".join(f"{kind}:{Path(place).name}" if place else kind for kind, _, place in _parted(config.sources))
     source = config.source
     few = f", the first {source.train_images} training images" if source.train_images is not None else ""
     return f"{told}{few}" + (f", classes {', '.join(source.classes)}" if source.classes else "")
+
+
+def _parted(names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    return (name.partition(":") for name in names)
 
 
 def _preprocessing(source: Source) -> str:
