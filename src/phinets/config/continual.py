@@ -177,7 +177,7 @@ class ContinualConfig(Training):
         return f"{self.epochs_per_task} epochs per task"
 
     def lasting(self, ends: tuple[int, ...]) -> frozenset[int]:
-        """At which of the tasks' last steps the checkpoint stays: all if told so, else where a run was once finished."""
+        """At which of the tasks' last steps the checkpoint stays: all if told so, else where it was once finished."""
         return frozenset(ends if self.keep_tasks else ends[len(ends) - len(self.appended) - 1 : -1])
 
     @property
