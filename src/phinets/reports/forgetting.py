@@ -76,7 +76,7 @@ def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.colour, alpha=0.55, linewidths=0, zorder=3)
     axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.colour, capsize=4, linewidth=2)
-    told = f"{mean:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
+    told = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
     axes.annotate(
         told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
         color=INK, fontsize=8, ha="center", va="bottom",
