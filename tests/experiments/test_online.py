@@ -9,7 +9,7 @@ from phinets.config.run import DataOptions
 from phinets.experiments.bench import settled_place
 from phinets.experiments.run import resume, run
 from tests.experiments.test_resume import assert_same_end, cut_off
-from tests.experiments.test_run import TINY
+from tests.experiments.test_run import TINY, Listener
 
 ONLINE = replace(
     TINY,
@@ -37,6 +37,20 @@ def test_looks_by_steps_and_by_images_go_together(tmp_path: Path) -> None:
     config = replace(ONLINE, judging=replace(ONLINE.judging, look_every=4, look_at=(100, 128)))
     looks = [row["step"] for row in run(config, tmp_path / "run").journal if row["kind"] == "look"]
     assert looks == [4, 7, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ((100, 160), []),
+        ((100, 161), ["--look-at 161 lies beyond the run's 160 images and is not reached."]),
+        ((100, 165, 100_000), ["--look-at 165 100000 lie beyond the run's 160 images and are not reached."]),
+    ],
+)
+def test_a_look_beyond_the_end_is_told_of_once(counts: tuple[int, ...], told: list[str], tmp_path: Path) -> None:
+    listener = Listener()
+    run(replace(ONLINE, judging=replace(ONLINE.judging, look_at=counts)), tmp_path / "run", watcher=listener)
+    assert listener.heard == told
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def test_the_paper_s_online_recipes_are_its_cifar10_settings_on_cifar5m(name: st
     assert config.optimisation.lr == 0.03
     assert config.optimisation.warmup_epochs * 5_000_000 == offline.optimisation.warmup_epochs * 50_000
     assert (config.views, config.learner) == (offline.views, offline.learner)
+    assert config.judging.look_at[-1] <= epochs * 5_000_000
 
 
 def test_an_unknown_recipe_offers_the_nearest() -> None:

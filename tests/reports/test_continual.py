@@ -242,10 +242,19 @@ def test_short_names_head_the_columns_and_what_is_lost_has_its_sign() -> None:
     record = stream_record(2)
     record = replace(record, summary=replace(record.summary, tasks=("cats", "dogs")))
     assert ["after", "task", "cats", "dogs"] in [line.replace("┃", " ").split() for line in said(record).splitlines()]
-    gained = replace(record.summary.readings[0], forgetting_max=-1.5, forgetting_diag=0.0)
+    gained = replace(record.summary.readings[0], forgetting_max=-1.5, forgetting_diag=1.5)
     console = Console(file=io.StringIO(), width=100)
     console.print(matrix_table(gained, record.summary.tasks))
-    assert "forgetting −1.5 (max), +0.0 (diag)" in cast(io.StringIO, console.file).getvalue()
+    assert "forgetting −1.5 (max), +1.5 (diag)" in cast(io.StringIO, console.file).getvalue()
+
+
+@pytest.mark.parametrize("lost", [0.0, -0.0, 0.04, -0.04])
+def test_what_is_nothing_has_no_sign(lost: float) -> None:
+    record = stream_record(2, readouts=("task-knn",), clocks=("fast",))
+    reading = replace(record.summary.readings[0], forgetting_max=lost, forgetting_diag=lost)
+    record = replace(record, summary=replace(record.summary, readings=(reading,)))
+    assert "forgetting 0.0 (max), 0.0 (diag)" in matrix_figure(record).axes[0].get_xlabel()
+    assert "0.0  n = 1" in words(forgetting_figure([record]).axes[1])
 
 
 def test_every_method_has_a_colour_of_its_own() -> None:

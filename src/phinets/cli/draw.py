@@ -30,7 +30,7 @@ class Draw:
     """For `continual`: the folder of the run, for its figure `forgetting` of as many as there are."""
     figure: Figure = "matrix"
     """For `continual`: the accuracy matrix, each task's accuracy over time, the fast encoder beside the slow one over
-    time, or average accuracy and forgetting by method, over seeds."""
+    time, or average accuracy and forgetting by method and settings, over seeds."""
     out: Path | None = None
     """Where to; the ending tells the format. Unset: the picture's name with .png, here."""
     seed: int = 0

@@ -1,7 +1,7 @@
 """Between frozen dataclasses and plain dicts: what a config file holds, read back to an equal value."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -27,6 +27,25 @@ def differences(one: Any, other: Any, where: str = "") -> dict[str, tuple[Any, A
     for key in dict.fromkeys((*one, *other)):
         found |= differences(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
     return found
+
+
+def flat(plain: Any, where: str = "") -> dict[str, Any]:
+    """The same without nested dicts: dotted key → value."""
+    if not isinstance(plain, Mapping):
+        return {where: plain}
+    return {k: v for key, item in plain.items() for k, v in flat(item, f"{where}.{key}".lstrip(".")).items()}
+
+
+def without(plain: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The same less some keys, of which a dotted one lies in a section."""
+    left = dict(plain)
+    for key in keys:
+        section, _, name = key.partition(".")
+        if not name:
+            left.pop(section, None)
+        elif section in left:
+            left[section] = without(left[section], [name])
+    return left
 
 
 def from_plain(cls: type[T], data: Any, where: str = "") -> T:

@@ -123,6 +123,10 @@ class Judging:
         """The steps by which the numbers of `look_at` have been seen, in steps of so many images."""
         return frozenset(-(-count // batch) for count in self.look_at)
 
+    def not_reached(self, images: int) -> tuple[int, ...]:
+        """The numbers of `look_at` that a run of so many images does not come to."""
+        return tuple(count for count in self.look_at if count > images)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:

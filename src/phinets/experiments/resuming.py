@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
+from phinets.config.identity import learned
 from phinets.config.plain import differences, from_plain, to_plain
 from phinets.config.record import ContinualRecord, ContinualSummary, RunRecord, Summary
 from phinets.config.run import RunConfig, Training
@@ -27,8 +28,6 @@ from phinets.experiments.folder import (
 
 C = TypeVar("C", bound=Training)
 S = TypeVar("S", Summary, ContinualSummary)
-FREE = ("compute", "saving", "keep_tasks", "source.max_bad_images", "source.root", "source.download")
-"""Settings that say how a run is computed and kept, not what is learned: they may change on the way."""
 
 
 def resumable(kind: type[C], folder: Path, wanted: C | None) -> C:
@@ -39,7 +38,7 @@ def resumable(kind: type[C], folder: Path, wanted: C | None) -> C:
     if wanted is None:
         return config
     wanted = settled(wanted)
-    changed = differences(_learned(config), _learned(wanted))
+    changed = differences(learned(config), learned(wanted))
     if changed:
         raise UserError(
             f"the run in '{folder}' was begun with other settings ({_listed(changed)}), and going on would mix two "
@@ -74,7 +73,7 @@ def require_same_run(state: dict[str, Any], bench: Bench) -> None:
 
 def identity(bench: Bench) -> dict[str, Any]:
     """What decides what is learned, plain: the settings, and which data they led to."""
-    return {**_learned(bench.config), "images": bench.data}
+    return {**learned(bench.config), "images": bench.data}
 
 
 def _as_known_to(before: dict[str, Any], bench: Bench) -> dict[str, Any]:
@@ -85,17 +84,6 @@ def _as_known_to(before: dict[str, Any], bench: Bench) -> dict[str, Any]:
         return now
     images = {name: said for name, said in now["images"].items() if name in before["images"]}
     return {**now, "appended": now["appended"][:-news], "images": images}
-
-
-def _learned(config: Training) -> dict[str, Any]:
-    plain = to_plain(config)
-    for key in FREE:
-        section, _, name = key.partition(".")
-        if name:
-            plain[section] = {k: v for k, v in plain[section].items() if k != name}
-        else:
-            plain.pop(section, None)
-    return dict(plain)
 
 
 def finished(folder: Path) -> RunRecord | ContinualRecord | None:

@@ -51,6 +51,7 @@ class Session(Generic[R]):
         done = 0 if state is None else state["step"]
         self.watcher.began(self.folder, self.bench.config, self.bench.course.total, done)
         self._say_what_accumulation_changes()
+        self._say_what_is_not_reached()
         with self._journal(state) as journal:
             past = read_journal(self.folder / JOURNAL) if team.is_first() else []
             loop = self._loop(journal, past, state)
@@ -142,6 +143,16 @@ class Session(Generic[R]):
             self.watcher.told(
                 f"--accumulate {parts}: {' and '.join(touched)} see{'s' * (len(touched) == 1)} {config.batch // parts} "
                 f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
+            )
+
+    def _say_what_is_not_reached(self) -> None:
+        images = self.bench.course.total * self.bench.course.batch
+        counts = self.bench.config.judging.not_reached(images)
+        if counts:
+            lies = "lies beyond" if len(counts) == 1 else "lie beyond"
+            are = "is" if len(counts) == 1 else "are"
+            self.watcher.told(
+                f"--look-at {' '.join(map(str, counts))} {lies} the run's {images:,} images and {are} not reached."
             )
 
     def _finish(self, loop: Loop, state: dict[str, Any] | None) -> R:

@@ -158,4 +158,7 @@ def _plain(value: float | None) -> str:
 
 def _signed(value: float | None) -> str:
     """With a sign that is as wide as a plus, and none where it is nothing."""
-    return "–" if value is None else f"{value:+.1f}".replace("-", "−")
+    if value is None:
+        return "–"
+    rounded = f"{value:+z.1f}"
+    return "0.0" if rounded == "+0.0" else rounded.replace("-", "−")

@@ -1,7 +1,6 @@
 """What is known and what was lost at the end of a stream, by method, over seeds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,8 +8,8 @@ from matplotlib.figure import Figure
 
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord, ReadMatrix
-from phinets.reports.accuracy_matrix import strategy
-from phinets.reports.palette import FAINT, INK, method_colour
+from phinets.reports.palette import FAINT, INK
+from phinets.reports.seeds import Group, groups
 
 COLUMNS: tuple[tuple[str, Callable[[ReadMatrix], float | None]], ...] = (
     ("average accuracy (%)", lambda reading: reading.average),
@@ -19,27 +18,8 @@ COLUMNS: tuple[tuple[str, Callable[[ReadMatrix], float | None]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The runs that differ in their seed alone, as far as a picture says."""
-
-    name: str
-    colour: str
-    records: tuple[ContinualRecord, ...]
-
-
-def groups(records: Sequence[ContinualRecord]) -> list[Group]:
-    """Records by method and strategy, in the order in which they come; the data too, where there are several."""
-    several = len({record.summary.data for record in records}) > 1
-    found: dict[str, list[ContinualRecord]] = {}
-    for record in records:
-        where = f"\n{record.summary.data}" if several else ""
-        found.setdefault(f"{record.summary.method}\n{strategy(record.config.memory)}{where}", []).append(record)
-    return [Group(name, method_colour(runs[0].summary.method), tuple(runs)) for name, runs in found.items()]
-
-
 def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
-    """Average accuracy and forgetting by both rules, one line for each method and strategy.
+    """Average accuracy and forgetting by both rules, one line for each group of runs that differ in their seed alone.
 
     A dot is a run, the bar the mean with the standard deviation over seeds, n beside it; one row of panels for each
     readout and encoder.
@@ -48,8 +28,8 @@ def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
         raise UserError("there is no run to draw. Name the folder of one at least.")
     made = groups(records)
     kinds = list(dict.fromkeys((r.readout, r.encoder) for record in records for r in record.summary.readings))
-    lines = sum(group.name.count("\n") for group in made)
-    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines) + 0.7), layout="constrained")
+    lines = max(group.name.count("\n") for group in made)
+    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines * len(made)) + 0.7), layout="constrained")
     grid = figure.subplots(len(kinds), len(COLUMNS), squeeze=False, sharey=True)
     for row, (readout, encoder) in zip(grid, kinds, strict=True):
         for axes, (name, value) in zip(row, COLUMNS, strict=True):
@@ -76,7 +56,7 @@ def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.colour, alpha=0.55, linewidths=0, zorder=3)
     axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.colour, capsize=4, linewidth=2)
-    told = f"{mean:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
+    told = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
     axes.annotate(
         told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
         color=INK, fontsize=8, ha="center", va="bottom",
