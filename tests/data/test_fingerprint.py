@@ -1,6 +1,7 @@
 """A fingerprint changes with the data and the labels, and with nothing else."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ def test_labels_of_an_npz_that_have_changed_are_noticed(tmp_path: Path) -> None:
     images, labels = making.noise(40, 8, 8, 3), np.arange(40) % 2
     found = []
     for name, known in (("one", labels), ("same", labels), ("other", 1 - labels), ("none", None)):
-        np.savez(tmp_path / f"{name}.npz", X=images, **({} if known is None else {"Y": known}))
+        arrays: dict[str, Any] = {"X": images} | ({} if known is None else {"Y": known})
+        np.savez(tmp_path / f"{name}.npz", **arrays)
         found.append(fingerprint(load(f"npz:{tmp_path / name}.npz", DataOptions())))
     assert found[0] == found[1]
     for part in ("train", "test"):
@@ -87,5 +89,6 @@ def test_imagenet_is_the_same_under_another_root(tmp_path: Path) -> None:
 
 
 def test_no_file_and_one_file_have_a_fingerprint() -> None:
-    few = [fingerprint(Split(*[ImageSet(Files(paths, 8), None)] * 2, ())) for paths in ([], ["a/1.png"], ["b/1.png"])]
-    assert few[0] != few[1] == few[2]
+    sets = [ImageSet(Files(paths, 8), None) for paths in ([], ["a/1.png"], ["b/1.png"])]
+    none, one, same = (fingerprint(Split(part, part, ())) for part in sets)
+    assert none != one == same

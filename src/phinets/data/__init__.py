@@ -32,6 +32,7 @@ __all__ = [
     "describe_data",
     "fingerprint",
     "load",
+    "load_task",
 ]
 
 DATA: Mapping[str, Source] = {
@@ -72,7 +73,17 @@ def load(name: str, options: DataOptions) -> Split:
 
     Of data that arrive they are the first ones to come.
     """
+    return _asked_for(_read(name, options), options)
+
+
+def load_task(name: str, options: DataOptions) -> Split:
+    """The same as a task of a stream, where pictures that all lie in one subfolder are of one class: the new one."""
     split = _read(name, options)
+    kind, _, place = name.removeprefix("stream:").partition(":")
+    return _asked_for(folder.lone_class(place, split) if kind == "folder" else split, options)
+
+
+def _asked_for(split: Split, options: DataOptions) -> Split:
     if options.classes:
         split = choose(split, options.classes)
     train, test = first(split.train, options.train_images), split.test.head(options.test_images)
