@@ -246,6 +246,72 @@ def test_each_data_set_is_a_task_and_classes_of_one_name_are_one_class(tmp_path:
             assert names(found, part) == [Path(path).name.split("-")[1] for path in part.images.paths]
 
 
+def test_classes_that_are_mere_numbers_are_a_task_s_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    data = tuple(numbered(tmp_path / name / "x.npz", [0, 1] * 20, seed=i) for i, name in enumerate(("a", "b")))
+    painted(tmp_path, "pets", ("7", "cat"))
+    found = stream(config(task_data=(*data, f"folder:{tmp_path / 'pets'}")))
+    assert found.classes == ("x.npz 0", "x.npz 1", "x.npz (2) 0", "x.npz (2) 1", "pets 7", "cat")
+    for task, known in zip(found.tasks, ({0, 1}, {2, 3}, {4, 5}), strict=True):
+        for part in task.parts.values():
+            assert part.labels is not None
+            assert set(part.labels.tolist()) == known
+
+
+def test_numbers_of_an_appended_task_are_as_if_it_had_been_planned(tmp_path: Path) -> None:
+    one, two, three = (numbered(tmp_path / f"{i}.npz", [0, 1] * 20, seed=i) for i in range(3))
+    planned = stream(config(task_data=(one, two, three)))
+    later = stream(config(task_data=(one,), appended=tuple(Appended(data=name, epochs=1) for name in (two, three))))
+    assert later.classes == planned.classes
+    assert fingerprints(later) == fingerprints(planned)
+    assert len(planned.classes) == 6
+    chosen = stream(config(task_data=(one,), appended=(Appended(data=two, epochs=1, classes=("1",)),)))
+    assert chosen.classes == ("0.npz 0", "0.npz 1", "1.npz 1")
+    cut = stream(config(one, tasks="2x1", appended=(Appended(data=two, epochs=1),)))
+    assert cut.classes == ("0", "1", "1.npz 0", "1.npz 1")
+
+
+def test_numbers_of_one_data_set_are_one_class_in_all_of_its_domains(tmp_path: Path) -> None:
+    for domain in ("ink", "pen"):
+        painted(tmp_path, domain, ("0", "1"))
+    found = stream(config(f"folder:{tmp_path}", DataOptions(), split="domain"))
+    assert found.classes == ("0", "1")
+
+
+@pytest.mark.parametrize("parts", [("",), ("train", "val")])
+def test_a_lone_subfolder_is_a_class_in_a_stream_and_nowhere_else(parts: tuple[str, ...], tmp_path: Path) -> None:
+    painted(tmp_path, "pets", ("cat", "dog"))
+    for part in parts:
+        painted(tmp_path / "new", part, ("eel",))
+    pets, new = f"folder:{tmp_path / 'pets'}", f"folder:{tmp_path / 'new'}/"
+    planned = stream(config(task_data=(pets, new)))
+    appended = [Appended(data=new, epochs=1), Appended(data=new, epochs=1, classes=("eel",))]
+    for found in (planned, *(stream(config(task_data=(pets,), appended=(one,))) for one in appended)):
+        assert found.classes == ("cat", "dog", "eel")
+        assert fingerprints(found) == fingerprints(planned)
+        assert {name for part in found.tasks[1].parts.values() for name in names(found, part)} == {"eel"}
+    assert names(planned, stream(config(task_data=(pets, f"stream:{new}"))).tasks[1].train)[0] == "eel"
+    assert load(new, SOURCE).classes == ()
+    assert load(new, SOURCE).train.labels is None
+    with pytest.raises(UserError, match="no labels to split it by class"):
+        stream(config(new))
+
+
+def test_pictures_that_lie_in_no_one_subfolder_have_no_class(tmp_path: Path) -> None:
+    for i in range(20):
+        making.save(tmp_path / "flat" / f"{i}.png")
+    painted(tmp_path, "mixed", ("eel",))
+    making.save(tmp_path / "mixed" / "cover.png")
+    for part in ("train", "val"):
+        painted(tmp_path / "half", part, ("eel",) if part == "train" else ())
+    for i in range(4):
+        making.save(tmp_path / "half" / "val" / f"{i}.png")
+    found = stream(config(task_data=tuple(f"folder:{tmp_path / name}" for name in ("flat", "mixed", "half"))))
+    assert found.classes == ()
+    assert all(part.labels is None for task in found.tasks for part in task.parts.values())
+
+
 def test_labels_are_optional_and_images_without_one_are_learned_from(tmp_path: Path) -> None:
     making.stl10(tmp_path, train=20, unlabelled=9, test=10)
     data = (numbered(tmp_path / "plain.npz", None), numbered(tmp_path / "known.npz", [0, 1] * 20))

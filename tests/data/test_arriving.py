@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.config.views import PLANS
 from phinets.data import DATA, Files, ImageSet, fingerprint, load
+from phinets.data.arriving import ArrivingFiles
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
 from phinets.engine.feed import Feed
@@ -77,13 +79,66 @@ def test_an_npz_arrives_as_its_file_has_it(tmp_path: Path, places: dict[str, Dat
         assert all(one < following for one, following in pairwise(numbers))
 
 
-def test_pictures_arrive_by_path(tmp_path: Path, places: dict[str, DataOptions]) -> None:
-    name = f"folder:{tmp_path}/film"
-    for part in (load(f"stream:{name}", places[name]).train, load(f"stream:{name}", DataOptions(train_images=9)).train):
-        assert isinstance(part.images, Files)
-        paths = [part.images.paths[row] for row in shown(part)]
-        assert paths == sorted(part.images.paths)
-        assert list(part.images.paths) != paths
+def numbers_in(path: str | Path) -> list[int]:
+    """Scene and frame of `scene2/frame10.png`."""
+    return [int("".join(filter(str.isdigit, part))) for part in Path(path).parts[-2:]]
+
+
+@pytest.mark.parametrize("roots", [("film",), ("film/train", "film/val")])
+@pytest.mark.parametrize("n", [None, 9, 1])
+def test_the_frames_of_a_film_arrive_as_they_are_numbered_the_first_ones_first(
+    n: int | None, roots: tuple[str, ...], tmp_path: Path
+) -> None:
+    for root in roots:
+        for scene in (1, 2, 10):
+            for frame in range(1, 13):
+                making.save(tmp_path / root / f"scene{scene}" / f"frame{frame}.png")
+    name = f"stream:folder:{tmp_path}/film"
+    every = load(name, DataOptions()).train.images
+    split = load(name, DataOptions(train_images=n))
+    part = split.train
+    assert isinstance(every, Files)
+    assert isinstance(part.images, Files)
+    seen = [part.images.paths[row] for row in shown(part)]
+    assert list(map(numbers_in, seen)) == sorted(map(numbers_in, every.paths))[:n]
+    assert part.labels is not None
+    assert [split.classes[label] for label in part.labels] == [Path(path).parent.name for path in part.images.paths]
+
+
+def test_numbers_of_one_value_and_names_without_any_have_an_order_too() -> None:
+    expected = ["01.png", "1.png", "2.png", "a.png", "a/1.png", "a1.png", "a1b.png", "a1b2.png", "a1b10.png", "b.png"]
+    images = ArrivingFiles([f"x/{name}" for name in sorted(expected, reverse=True)], 8)
+    assert [images.paths[row] for row in shown(ImageSet(images, None))] == [f"x/{name}" for name in expected]
+
+
+@pytest.mark.parametrize("n", [1, 20, 53])
+def test_so_many_images_of_an_npz_are_the_first_ones_of_its_file(
+    n: int, tmp_path: Path, places: dict[str, DataOptions]
+) -> None:
+    name = f"npz:{tmp_path / 'x.npz'}"
+    file = np.load(tmp_path / "x.npz")
+    every = [image.tobytes() for image in file["X"].transpose(0, 3, 1, 2)]
+    whole, part = load(name, places[name]).train, load(f"stream:{name}", DataOptions(train_images=n)).train
+    numbers = [every.index(image.tobytes()) for image in pixels(part)[shown(part).numpy()]]
+    assert numbers == sorted(every.index(image.tobytes()) for image in pixels(whole))[:n]
+    assert part.labels is not None
+    assert part.labels[shown(part)].tolist() == file["Y"][numbers].tolist()
+
+
+def test_how_many_arrive_changes_nothing_about_what_is_asked(places: dict[str, DataOptions]) -> None:
+    for name, options in places.items():
+        few = fingerprint(load(f"stream:{name}", replace(options, train_images=7)))
+        assert few["test"] == fingerprint(load(name, options))["test"]
+
+
+def test_the_first_few_of_those_that_arrive_are_still_of_every_class(tmp_path: Path) -> None:
+    """Small banks are made of them, and pictures that arrive by path arrive class by class."""
+    for name in ("ant", "bee"):
+        for i in range(30):
+            making.save(tmp_path / name / f"{i}.png")
+    few = load(f"stream:folder:{tmp_path}", DataOptions(train_images=40)).train.head(10).labels
+    assert few is not None
+    assert set(few.tolist()) == {0, 1}
 
 
 def test_chosen_classes_arrive_too_and_are_chosen_once(places: dict[str, DataOptions]) -> None:

@@ -374,6 +374,19 @@ def test_folders_without_labels_are_learned_and_nothing_is_read_out(tmp_path: Pa
     assert found.readings[0].average is None
 
 
+def test_one_new_class_is_asked_among_all_that_have_come(tmp_path: Path) -> None:
+    from tests.data.test_files import write_folder
+
+    for name in ("pets/cat", "pets/dog", "new/eel"):
+        write_folder(tmp_path / name, 24)
+    config = replace(STREAM, stream=Tasks(task_data=(f"folder:{tmp_path / 'pets'}",)), epochs_per_task=1)
+    run_stream(config, tmp_path / "run")
+    found = append(tmp_path / "run", Appended(data=f"folder:{tmp_path / 'new'}", epochs=1)).summary
+    asked = {one.readout: one.matrix[-1] for one in found.readings}
+    assert [value is None for value in asked["class-knn"]] == [False, False]
+    assert [value is None for value in asked["task-knn"]] == [False, True]
+
+
 # The benchmarks
 
 

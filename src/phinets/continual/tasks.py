@@ -11,7 +11,7 @@ from torch import Tensor
 from phinets.config.continual import Appended, ContinualConfig, Tasks
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data import Files, Images, ImageSet, Split, fingerprint, load
+from phinets.data import Files, Images, ImageSet, Split, fingerprint, load, load_task
 from phinets.data.choice import class_number
 from phinets.data.folder import TEST_FOLDERS
 from phinets.data.pictures import shown
@@ -55,8 +55,14 @@ class Stream:
         numbers = torch.tensor([*(classes.index(one) for one in split.classes), -1])  # so that −1 finds −1
         train, test = _renumbered(split.train, numbers), _renumbered(split.test, numbers).labelled
         known = train.labelled if split.bank is None else _renumbered(split.bank, numbers).labelled
-        task = Task(name=_unique(name, [task.name for task in self.tasks]), train=train, known=known, test=test)
+        task = Task(name=self.free_name(name), train=train, known=known, test=test)
         return Stream(tasks=(*self.tasks, task), classes=classes)
+
+    def free_name(self, name: str) -> str:
+        """This name for one more task, or, where one has it already, the first of `name (2)`, `name (3)`, … left."""
+        taken = [task.name for task in self.tasks]
+        others = (f"{name} ({again})" for again in range(2, len(taken) + 2))
+        return next(one for one in (name, *others) if one not in taken)
 
 
 def stream(config: ContinualConfig) -> Stream:
@@ -94,20 +100,36 @@ def _split_of(task: Task) -> Split:
 def _first_tasks(config: ContinualConfig) -> Stream:
     if config.stream.task_data:
         return _extended(Stream(), config.stream.task_data, config.source)
-    if config.stream.split == "domain":
-        return _extended(Stream(), _domains(config.data), config.source)
-    return _by_class(config)
+    return _by_domain(config) if config.stream.split == "domain" else _by_class(config)
 
 
 def _extended(found: Stream, names: Sequence[str], source: DataOptions) -> Stream:
-    """A stream, and one more task for each data set."""
+    """A stream, and one more task for each data set, whose classes are its own where they are mere numbers.
+
+    0 and 1 are one thing here and another there; data sets that call their classes by name mean the same by the same.
+    """
     for name in names:
-        try:
-            split = load(name, source)
-        except UserError as error:
-            raise UserError(f"task {len(found.tasks) + 1}, '{shown(name)}': {error}") from error
-        found = found.followed_by(_last_component(name), split)
+        split = _loaded(name, source, len(found.tasks) + 1)
+        task = found.free_name(_last_component(name))
+        own = tuple(f"{task} {one}" if one.isdecimal() else one for one in split.classes)
+        found = found.followed_by(task, replace(split, classes=own))
     return found
+
+
+def _by_domain(config: ContinualConfig) -> Stream:
+    """One data set in several folders: what it calls 0 is the same in all of them."""
+    found = Stream()
+    for number, name in enumerate(_domains(config.data), start=1):
+        found = found.followed_by(_last_component(name), _loaded(name, config.source, number))
+    return found
+
+
+def _loaded(name: str, source: DataOptions, number: int) -> Split:
+    """The data of a task, or what is wrong with them and with which task."""
+    try:
+        return load_task(name, source)
+    except UserError as error:
+        raise UserError(f"task {number}, '{shown(name)}': {error}") from error
 
 
 def _renumbered(part: ImageSet, numbers: Tensor) -> ImageSet:
@@ -118,11 +140,6 @@ def _last_component(data: str) -> str:
     """What a person calls data: the last folder or file of their place, else their name."""
     _, colon, place = data.partition(":")
     return shown(os.path.basename(os.path.abspath(os.path.expanduser(place))) if colon else data) or data
-
-
-def _unique(name: str, taken: Sequence[str]) -> str:
-    others = (f"{name} ({again})" for again in range(2, len(taken) + 2))
-    return next(one for one in (name, *others) if one not in taken)
 
 
 def _domains(data: str) -> list[str]:

@@ -6,7 +6,7 @@ from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
 from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
-from phinets.data.arriving import arriving
+from phinets.data.arriving import arriving, first
 from phinets.data.choice import choose
 from phinets.data.drawn import endless, shapes
 from phinets.data.files import Files
@@ -32,6 +32,7 @@ __all__ = [
     "describe_data",
     "fingerprint",
     "load",
+    "load_task",
 ]
 
 DATA: Mapping[str, Source] = {
@@ -51,7 +52,8 @@ ENDLESS: Mapping[str, Callable[[DataOptions], Split]] = {
 def stream(name: str, options: DataOptions) -> Split:
     """Any of these data, arriving in their own order, not shuffled; stream:shapes is endless.
 
-    Files arrive by path, all else as it lies there, in every pass. Images at the end that fill no batch are not seen.
+    Files arrive by path (frame 10 after frame 9), all else as it lies there, in every pass. Images at the end that fill
+    no batch are not seen.
     """
     if name.partition(":")[0] == "stream":
         raise UserError(f"'stream:{name}' says stream twice. Say stream:NAME, e.g. stream:shapes.")
@@ -67,11 +69,24 @@ PLACES: Mapping[str, Callable[[str, DataOptions], Split]] = {
 
 
 def load(name: str, options: DataOptions) -> Split:
-    """The data set called `name`: the classes that `options` asks for, and no more images of each part."""
+    """The data set called `name`: the classes that `options` asks for, and no more images of each part.
+
+    Of data that arrive they are the first ones to come.
+    """
+    return _asked_for(_read(name, options), options)
+
+
+def load_task(name: str, options: DataOptions) -> Split:
+    """The same as a task of a stream, where pictures that all lie in one subfolder are of one class: the new one."""
     split = _read(name, options)
+    kind, _, place = name.removeprefix("stream:").partition(":")
+    return _asked_for(folder.lone_class(place, split) if kind == "folder" else split, options)
+
+
+def _asked_for(split: Split, options: DataOptions) -> Split:
     if options.classes:
         split = choose(split, options.classes)
-    train, test = split.train.head(options.train_images), split.test.head(options.test_images)
+    train, test = first(split.train, options.train_images), split.test.head(options.test_images)
     return Split(train, test, split.classes, split.bank)
 
 

@@ -1,6 +1,9 @@
 """Data that arrive: what is learned from is shown in its own order, pass after pass, and not shuffled."""
 
+import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -37,13 +40,33 @@ class ArrivingFiles(Files):
     __slots__ = ()
 
     def order(self, generator: torch.Generator) -> Tensor:
-        """By path."""
-        return torch.tensor(sorted(range(len(self)), key=lambda row: str(self.paths[row])))
+        """By path, numbers in the names of folders and files as numbers."""
+        return torch.tensor(sorted(range(len(self)), key=lambda row: _natural(self.paths[row])), dtype=torch.int64)
 
 
 def arriving(split: Split) -> Split:
     """The same data, of which those that are learned from arrive in their own order."""
     return replace(split, train=ImageSet(_in_order(split.train.images), split.train.labels))
+
+
+def first(part: ImageSet, n: int | None) -> ImageSet:
+    """The first n that arrive; of other data those that are counted first.
+
+    They keep the order in which they are counted: of data that were shuffled to be parted, the first few of these are
+    still of every class among them, which is what small banks are made of.
+    """
+    if n is None or not isinstance(part.images, ArrivingInMemory | ArrivingFiles):
+        return part.head(n)
+    return part.pick(part.images.order(torch.Generator())[:n].sort().values)
+
+
+def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
+    """A key by which `frame` comes before `frame9` and that before `frame10`, in every folder on the way.
+
+    The path itself comes last, for 1 and 01.
+    """
+    parts = [re.split("([0-9]+)", part) for part in os.path.splitext(path)[0].split(os.sep)]
+    return [[int(word) if i % 2 else word for i, word in enumerate(words)] for words in parts], os.fspath(path)
 
 
 def _in_order(images: Images) -> Images:

@@ -1,6 +1,7 @@
 """Which data a run has seen, in few words, so that a resumed one notices when they have changed."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -14,20 +15,28 @@ from phinets.data.split import ImageSet, Split
 
 
 def fingerprint(split: Split) -> dict[str, str]:
-    """For each part the number of its images and a check sum: of the pixels in memory, of the names of files, of which
-    images of arrays on the disk were picked, of the world and the size of pictures that are drawn as they arrive.
+    """For each part the number of its images and a check sum: of the labels, and of the pixels in memory, of the paths
+    of files, of which images of arrays on the disk were picked, or of the world and the size of pictures that are drawn
+    as they arrive.
 
-    The contents of files and of arrays on the disk are not read for it.
+    The contents of files and of arrays on the disk are not read for it. Paths count from the folder that all files of a
+    part have in common, so that data may be moved as a whole.
     """
-    return {name: f"{len(part)} images, {_checked(part.images):08x}" for name, part in split.parts.items()}
+    return {
+        name: f"{len(part)} images, {_of_labels(part, _checked(part.images)):08x}" for name, part in split.parts.items()
+    }
 
 
 def set_fingerprint(part: ImageSet) -> str:
-    """The same for one set, more sharply: files by their whole paths, sizes and times, and the labels too."""
+    """The same for one set, more sharply: files by their whole paths, sizes and times."""
     images = part.images
     of_images = _states(images) if isinstance(images, Files) else _checked(images)
-    of_labels = 0 if part.labels is None else crc32(part.labels.contiguous().numpy().data)
-    return f"{len(part)} images, {of_images:08x}, {of_labels:08x}"
+    return f"{len(part)} images, {of_images:08x}, {_of_labels(part):08x}"
+
+
+def _of_labels(part: ImageSet, before: int = 0) -> int:
+    """A check sum that goes on from another one; the same one where nobody said a label."""
+    return before if part.labels is None else crc32(part.labels.contiguous().numpy().data, before)
 
 
 def _states(files: Files) -> int:
@@ -47,10 +56,19 @@ def _checked(images: Images) -> int:
     if isinstance(images, InMemory):
         return crc32(images.pixels.contiguous().numpy().data)
     if isinstance(images, Files):
-        return crc32("\0".join(Path(path).name for path in images.paths).encode(errors="surrogateescape"))
+        return crc32(os.fsencode("\0".join(_from_common_folder(images.paths))))
     if isinstance(images, Endless):
         return crc32(f"{images.world} {images.size}".encode(), _rows(images.rows))
     return _rows(images.rows) if isinstance(images, Stored) else 0
+
+
+def _from_common_folder(paths: Sequence[str | Path]) -> list[str]:
+    """The paths as they are told from the innermost folder that holds them all."""
+    parted = [os.path.split(os.path.abspath(path)) for path in paths]
+    folders = {folder for folder, _ in parted}
+    common = os.path.commonpath(folders) if folders else ""
+    inside = {folder: os.path.relpath(folder, common) for folder in folders}
+    return [os.path.join(inside[folder], name) for folder, name in parted]
 
 
 def _rows(rows: range | Tensor) -> int:

@@ -1,6 +1,7 @@
 """A folder of images: every picture below it, whatever the nesting; labelled by subfolder, or not at all."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,15 +36,28 @@ def folder(path: str, options: DataOptions) -> Split:
         raise UserError(
             f"there is no folder '{shown(root)}'. Say --data folder:PATH; `--data shapes` works without any data."
         )
-    test_root = next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
-    if (root / "train").is_dir() and test_root is not None:
-        return two_folders(root / "train", test_root, options)
+    parts = _part_folders(root)
+    if parts is not None:
+        return two_folders(*parts, options)
     every = _pictures(root)
     if len(every) < 2:
         raise UserError(_too_few(root, len(every)))
     classes = _classes(every)
     train, test = ([every[i] for i in rows.tolist()] for rows in every_tenth(len(every)))
     return Split(_part(root, train, classes, options), _part(root, test, classes, options), classes)
+
+
+def lone_class(path: str, split: Split) -> Split:
+    """What `folder` found there; where every picture lies in one and the same subfolder, that is their class."""
+    if split.classes:
+        return split
+    root = Path(path).expanduser()
+    train_root, test_root = _part_folders(root) or (root, root)
+    tops = _tops(train_root, split.train) | _tops(test_root, split.test)
+    if len(tops) != 1 or None in tops:
+        return split
+    one = split.map(lambda part: ImageSet(part.images, torch.zeros(len(part), dtype=torch.int64)))
+    return replace(one, classes=tuple(shown(top) for top in tops if top is not None))
 
 
 def imagenet(options: DataOptions) -> Split:
@@ -63,6 +77,12 @@ def two_folders(train_root: Path, test_root: Path, options: DataOptions) -> Spli
             raise UserError(_too_few(root, 0))
     classes = _classes(train + test)
     return Split(_part(train_root, train, classes, options), _part(test_root, test, classes, options), classes)
+
+
+def _part_folders(root: Path) -> tuple[Path, Path] | None:
+    """train/ and val/ (or test/), where a folder has both."""
+    test_root = next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
+    return (root / "train", test_root) if (root / "train").is_dir() and test_root is not None else None
 
 
 def _part(root: Path, names: list[str], classes: tuple[str, ...], options: DataOptions) -> ImageSet:
@@ -111,6 +131,13 @@ def _classes(names: list[str]) -> tuple[str, ...]:
     tops = [name.split(os.sep, 1) for name in names]
     found = sorted({top for top, *_ in tops})
     return tuple(map(shown, found)) if len(found) > 1 and all(len(parts) > 1 for parts in tops) else ()
+
+
+def _tops(root: Path, part: ImageSet) -> set[str | None]:
+    """The subfolders in which the pictures of a part lie; None stands for the folder itself."""
+    assert isinstance(part.images, Files)
+    inside = (os.fspath(path)[len(os.path.join(root, "")) :].split(os.sep, 1) for path in part.images.paths)
+    return {parts[0] if len(parts) > 1 else None for parts in inside}
 
 
 def _labels(names: list[str], classes: tuple[str, ...]) -> Tensor | None:
