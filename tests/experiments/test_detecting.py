@@ -175,6 +175,21 @@ def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
         resume_detection(folder)
 
 
+def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_finished(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "cut"
+    shutil.copytree(home, own)
+    with pytest.raises(StoppedError):
+        detect(run_folder, quick(own, scratch=True), folder, watcher=Cutter(5))
+    shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
+    listed = own / "ImageSets" / "Main" / "trainval.txt"
+    listed.write_text("\n".join(listed.read_text().split()[1:]))
+    with pytest.raises(UserError, match=r"since the transfer was begun \(pictures_read\.train was 16 pictures"):
+        resume_detection(folder)
+    assert not (folder / "scratch").exists()
+
+
 def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:

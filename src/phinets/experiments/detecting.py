@@ -38,6 +38,7 @@ from phinets.experiments.detection_folder import (
     read_begun,
     read_summary,
     require_free,
+    require_same,
     to_json,
     write_begun,
 )
@@ -88,7 +89,7 @@ def detect(
         made = prepared(target, config)
         with locked(folder):
             claim(folder, overwrite)
-            write_begun(folder, Begun(made.target, made.config))
+            write_begun(folder, Begun(made.target, made.config, made.identity))
             write_json(folder / ENVIRONMENT, environment(config.seed, made.device, "fp32"))
             return _finished(made, folder, signals, watcher or Unwatched())
 
@@ -110,6 +111,7 @@ def resume_detection(
         if summary is not None:
             return _record(folder, replace(summary, metric=(wanted or begun.config).metric))
         made = prepared(begun.target, wanted or begun.config)
+        require_same(begun.identity, made.identity)  # before a finished arm is taken over
         return _finished(made, folder, signals, watcher or Unwatched())
 
 

@@ -15,8 +15,7 @@ from torch import device, nn
 
 from phinets.config.detection import Detection, MetricName
 from phinets.config.detection_record import Arm, Precision
-from phinets.config.errors import StoppedError, UserError
-from phinets.config.plain import differences
+from phinets.config.errors import StoppedError
 from phinets.detection.average_precision import Precisions, average_precision
 from phinets.detection.boxes import Found
 from phinets.detection.c4 import Detector, fresh_detector
@@ -28,7 +27,7 @@ from phinets.engine.feed import ahead
 from phinets.engine.files import write_whole
 from phinets.engine.journal import Journal, read_journal
 from phinets.engine.signals import Signals
-from phinets.experiments.detection_folder import FOUND, RESULT, WEIGHTS, read_arm, to_json
+from phinets.experiments.detection_folder import FOUND, RESULT, WEIGHTS, read_arm, require_same, to_json
 from phinets.experiments.folder import CHECKPOINTS, JOURNAL, write_json
 
 
@@ -150,19 +149,9 @@ def _restored(trial: Trial, folder: Path, trainee: DetectorTrainee) -> dict[str,
     for reason in refused.values():
         trial.watcher.told(f"{reason} The one before it is used.")
     if state is not None:
-        _require_same(state["run"], trial.identity)
+        require_same(state["run"], trial.identity)
         trainee.restore(state)
     return state
-
-
-def _require_same(then: dict[str, Any], now: dict[str, Any]) -> None:
-    changed = differences(then, now)
-    if changed:
-        listed = ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
-        raise UserError(
-            f"the settings, the pictures or the encoder have changed since the checkpoint was made ({listed}). Put "
-            "them back, or begin anew with another --out."
-        )
 
 
 def found_in(trial: Trial, detector: Detector) -> list[Found]:
