@@ -69,15 +69,38 @@ def test_lists_are_chosen_by_what_there_is(tmp_path: Path) -> None:
 
 def test_both_years_are_learned_from_and_the_first_is_asked_about(tmp_path: Path) -> None:
     voc(tmp_path / "VOCdevkit" / "VOC2007")
-    voc(tmp_path / "VOCdevkit" / "VOC2012", {"trainval": ["a", "b", "c"]})
+    voc(tmp_path / "VOCdevkit" / "VOC2012", {"trainval": ["a", "b"]})
     scenes = read(tmp_path)
-    assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 3
+    assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 2
     assert [scene.path.parts[-3] for scene in scenes.test] == ["VOC2007"]
     assert scenes.lists == "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test"
     home = tmp_path / "VOCdevkit"
     apart = read_voc(Pictures(data=f"voc:{home / 'VOC2007'}", also=(f"voc:{home / 'VOC2012'}",)))
     assert [s.path for s in apart.train] == [s.path for s in scenes.train]
     assert apart.homes == scenes.homes == 2
+
+
+def test_a_folder_is_learned_from_once_however_it_is_spelled(tmp_path: Path) -> None:
+    home = voc(tmp_path / "VOC2007")
+    (tmp_path / "link").symlink_to(home)
+    scenes = read(home, also=(f"voc:{tmp_path / 'link'}", f"voc:{home / '..' / 'VOC2007'}", f"voc:{tmp_path}"))
+    assert [scene.path.stem for scene in scenes.train] == ["a", "b"]
+    assert scenes.homes == 1
+    assert scenes.lists == "VOC2007/trainval, asked about VOC2007/test"
+
+
+def test_no_other_folder_brings_test_pictures_among_those_that_are_learned_from(tmp_path: Path) -> None:
+    home, other = voc(tmp_path / "one"), voc(tmp_path / "two", {"trainval": ["a", "c"]})
+    with pytest.raises(
+        UserError, match=r"1 pictures are both .*'c': '.*two/JPEGImages/c\.jpg' and '.*one/JPEGImages/c"
+    ):
+        read(home, also=(f"voc:{other}",))
+    for kind, ending in (("Annotations", "xml"), ("JPEGImages", "jpg")):
+        (other / kind / f"c.{ending}").unlink()
+        (other / kind / f"other.{ending}").symlink_to(home / kind / f"c.{ending}")
+    (other / "ImageSets" / "Main" / "trainval.txt").write_text("a\nother")
+    with pytest.raises(UserError, match=r"two/JPEGImages/other\.jpg' and '.*one/JPEGImages/c"):
+        read(home, also=(f"voc:{other}",))
 
 
 def test_fewer_pictures_are_drawn_by_the_seed(tmp_path: Path) -> None:

@@ -68,11 +68,13 @@ def read_voc(options: Pictures) -> Scenes:
     homes, further = _homes(_place(options.data)), [home for also in options.also for home in _homes(_place(also))]
     tested, test_name = _tested(homes, options.test_set)
     train_name = options.train_set or _train_name(tested, test_name)
-    ids = {home: _listed(home, train_name, "--train-set") for home in dict.fromkeys((*homes, *further))}
-    asked = _listed(tested, test_name, "--test-set")
-    _require_apart(ids[tested], asked, train_name, test_name)
+    once: dict[Path, Path] = {}
+    for home in (*homes, *further):
+        once.setdefault(home.resolve(), home)  # one folder, however often it is spelled
+    ids = {home: _listed(home, train_name, "--train-set") for home in once.values()}
     train = [one for home, names in ids.items() for one in _annotated(home, names)]
-    test = _annotated(tested, asked)
+    test = _annotated(tested, _listed(tested, test_name, "--test-set"))
+    _require_apart(train, test)
     classes = _classes(train, test, options.classes)
     learned = [_scene(one, classes) for one in train]
     kept = tuple(scene for scene in learned if len(scene.truth.labels))
@@ -137,12 +139,17 @@ def _listed(home: Path, name: str, option: str) -> list[str]:
     return ids
 
 
-def _require_apart(train: list[str], asked: list[str], train_name: str, test_name: str) -> None:
-    both = sorted(set(train) & set(asked))
+def _require_apart(train: list[Annotated], test: list[Annotated]) -> None:
+    """Refuse a picture on both sides: the same file, however its folder is spelled, or a copy under the same name."""
+    learned = {key: one.path for one in train for key in (one.path.resolve(), one.path.stem)}
+    both = [(learned.get(one.path.resolve()) or learned.get(one.path.stem), one.path) for one in test]
+    both = [(here, there) for here, there in both if here is not None]
     if both:
+        here, there = both[0]
         raise UserError(
-            f"{len(both)} pictures are both learned from ({train_name}) and asked about ({test_name}), e.g. "
-            f"'{both[0]}'. Choose lists that share none with --train-set and --test-set."
+            f"{len(both)} pictures are both learned from and asked about, by file or by name, e.g. '{there.stem}': "
+            f"'{shown(str(here))}' and '{shown(there)}'. Choose lists that share none with --train-set and --test-set, "
+            "or leave out a place of --also."
         )
 
 
