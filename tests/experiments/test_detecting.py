@@ -190,6 +190,40 @@ def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_fin
     assert not (folder / "scratch").exists()
 
 
+class Breaker(Unwatched):
+    """Breaks every picture to learn from after the first step; mends them when asked."""
+
+    def __init__(self, home: Path) -> None:
+        ids = (home / "ImageSets" / "Main" / "trainval.txt").read_text().split()
+        self.whole = {path: path.read_bytes() for path in (home / "JPEGImages" / f"{name}.jpg" for name in ids)}
+
+    def stepped(self, row: Mapping[str, Any]) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content[: len(content) // 2])
+
+    def mend(self) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content)
+
+
+def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_next_start(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "broken"
+    shutil.copytree(home, own)
+    breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
+    with pytest.raises(UserError, match=r"can't be used.* Go on with: phinets detect --resume"):
+        detect(run_folder, quick(own, compute=rarely), folder, watcher=breaker)
+    state, _ = newest_checkpoint(folder / "encoder" / "checkpoints")
+    assert state is not None
+    assert state["step"] == len((folder / "encoder" / "metrics.jsonl").read_text().splitlines()) > 0
+    with pytest.raises(UserError, match="16 of the 22 pictures can't be used"):
+        resume_detection(folder)
+    breaker.mend()
+    resume_detection(folder)
+    assert_same(folder / "encoder", Path(record.folder) / "encoder")
+
+
 def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:

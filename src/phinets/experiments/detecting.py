@@ -21,6 +21,7 @@ from phinets.config.plain import differences, to_plain
 from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD, PLANS
 from phinets.data.pictures import open_picture
 from phinets.detection.c4 import cut
+from phinets.detection.lessons import require_whole
 from phinets.detection.voc import VOC20, Scenes, read_voc
 from phinets.engine.device import pick_device
 from phinets.engine.files import write_whole
@@ -126,6 +127,7 @@ def prepared(target: Path, config: Detection) -> Prepared:
     cut(who.encoder)
     scenes = read_voc(config.pictures).drawn(config.pictures, config.seed)
     _say_what_is_missing(scenes)
+    require_whole((*scenes.train, *scenes.test))
     return Prepared(
         target=target.expanduser().absolute(),
         config=replace(config, pictures=_settled(config.pictures, who)),
