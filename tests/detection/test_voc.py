@@ -77,7 +77,29 @@ def test_both_years_are_learned_from_and_the_first_is_asked_about(tmp_path: Path
     home = tmp_path / "VOCdevkit"
     apart = read_voc(Pictures(data=f"voc:{home / 'VOC2007'}", also=(f"voc:{home / 'VOC2012'}",)))
     assert [s.path for s in apart.train] == [s.path for s in scenes.train]
-    assert apart.homes == scenes.homes == 2
+
+
+def test_only_the_whole_of_voc_is_what_the_paper_s_table_is_about(tmp_path: Path) -> None:
+    old, new = tmp_path / "VOC2007", tmp_path / "VOC2012"
+    voc(old)
+    voc(new, {"trainval": ["d", "e"]})
+    assert read(old).benchmark is None  # two classes
+    things = annotation([(name, (1, 1, 9, 9)) for name in VOC20])
+    for home, names in ((old, "abc"), (new, "de")):
+        for name in names:
+            write(home, name, things)
+    assert read(old).benchmark == "VOC 07"
+    assert read(tmp_path).benchmark == "VOC 07+12"
+    fewer = Pictures(data=f"voc:{tmp_path}", train_images=3)
+    assert read_voc(fewer).drawn(fewer, 0).benchmark is None
+    assert read(old, classes=("cat", "dog")).benchmark is None
+    (old / "ImageSets" / "Main" / "val.txt").write_text("b")
+    (old / "ImageSets" / "Main" / "train.txt").write_text("a")
+    assert read(old, train_set="train").benchmark is None
+    assert read(old, train_set="train", test_set="val").benchmark is None
+    assert (
+        read_voc(Pictures(data=f"voc:{old}", also=(f"voc:{voc(tmp_path / 'own')}",), test_set="test")).benchmark is None
+    )
 
 
 def test_a_folder_is_learned_from_once_however_it_is_spelled(tmp_path: Path) -> None:
@@ -85,7 +107,6 @@ def test_a_folder_is_learned_from_once_however_it_is_spelled(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to(home)
     scenes = read(home, also=(f"voc:{tmp_path / 'link'}", f"voc:{home / '..' / 'VOC2007'}", f"voc:{tmp_path}"))
     assert [scene.path.stem for scene in scenes.train] == ["a", "b"]
-    assert scenes.homes == 1
     assert scenes.lists == "VOC2007/trainval, asked about VOC2007/test"
 
 

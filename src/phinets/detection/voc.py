@@ -22,6 +22,11 @@ VOC20 = (
     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
 """VOC's own classes, which lie in the order of the alphabet, as all classes do here."""
+BENCHMARKS = {
+    "VOC2007/trainval, asked about VOC2007/test": "VOC 07",
+    "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test": "VOC 07+12",
+}
+"""Lists of folders by the names that VOC gives them, and the part of the paper's table that is about them."""
 
 
 class Scene(NamedTuple):
@@ -42,8 +47,8 @@ class Scenes:
     classes: tuple[str, ...]
     lists: str
     """Which lists of which folders they come from, in words."""
-    homes: int
-    """How many folders are learned from."""
+    benchmark: str | None
+    """Which part of the paper's table has all these pictures, and no others: VOC 07, or VOC 07+12."""
     boxless: int
     """Pictures that were left out of what is learned from, since nothing is on them."""
 
@@ -56,7 +61,8 @@ class Scenes:
         """No more pictures than the options ask for, which ones being drawn by the seed."""
         train = _drawn(self.train, options.train_images, random_stream(seed, "train-images"))
         test = _drawn(self.test, options.test_images, random_stream(seed, "test-images"))
-        return replace(self, train=train, test=test)
+        whole = len(train) == len(self.train) and len(test) == len(self.test)
+        return replace(self, train=train, test=test, benchmark=self.benchmark if whole else None)
 
 
 def read_voc(options: Pictures) -> Scenes:
@@ -84,7 +90,7 @@ def read_voc(options: Pictures) -> Scenes:
         test=tuple(_scene(one, classes) for one in test),
         classes=classes,
         lists=lists,
-        homes=len(ids),
+        benchmark=BENCHMARKS.get(lists) if classes == VOC20 else None,
         boxless=len(learned) - len(kept),
     )
 

@@ -22,7 +22,7 @@ from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD, PLANS
 from phinets.data.pictures import open_picture
 from phinets.detection.c4 import cut
 from phinets.detection.lessons import require_whole
-from phinets.detection.voc import VOC20, Scenes, read_voc
+from phinets.detection.voc import Scenes, read_voc
 from phinets.engine.device import pick_device
 from phinets.engine.files import write_whole
 from phinets.engine.journal import read_journal
@@ -226,7 +226,7 @@ def _summary(made: Prepared, arms: tuple[Arm, ...]) -> DetectionSummary:
             f"{len(scenes.classes)} classes; {config.describe()}"
         ),
         arms=arms,
-        paper=None if scenes.classes != VOC20 else "VOC 07" if scenes.homes == 1 else "VOC 07+12",
+        paper=scenes.benchmark,
         seconds=sum(arm.seconds for arm in arms),
     )
 
