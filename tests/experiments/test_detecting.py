@@ -23,7 +23,7 @@ from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
 from phinets.detection.boxes import Found
 from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.signals import Signals
-from phinets.experiments.detecting import detect, prepared, resume_detection
+from phinets.experiments.detecting import _settled, detect, prepared, resume_detection
 from phinets.experiments.detection_arm import Trial, Unwatched, found_in, precisions, read_found
 from tests.detection.making import squares, voc
 
@@ -231,8 +231,23 @@ def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     weights = tmp_path / "w.safetensors"
     save_file(load_file(run_folder / "backbone.safetensors"), weights, {"backbone": "resnet-tiny", "views": "ucl"})
     assert prepared(weights, quick(home)).config.pictures.pixel_mean == CIFAR_MEAN
+    who = prepared(weights, quick(home)).subject
+    who.encoder.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
+    assert _settled(IMAGES, replace(who, said={})).pixel_mean == (0.1, 0.2, 0.3)
     told = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
     assert prepared(weights, replace(QUICK, pictures=told)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
+
+
+def test_a_run_that_is_not_finished_must_be_asked_for(home: Path, run_folder: Path, tmp_path: Path) -> None:
+    cut_run = tmp_path / "run"
+    shutil.copytree(run_folder, cut_run)
+    (cut_run / "summary.json").unlink()
+    with pytest.raises(UserError, match=r"has not come to its end: .* after step \d+\. .* or say --unfinished"):
+        prepared(cut_run, quick(home))
+    newest = prepared(cut_run, quick(home, unfinished=True)).subject
+    assert newest.step is not None
+    named = sorted((cut_run / "checkpoints").glob("step-*.pt"))[-1]
+    assert prepared(named, quick(home)).subject.step == newest.step
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(

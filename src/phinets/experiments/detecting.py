@@ -15,10 +15,10 @@ import torch
 from phinets.backbones import backbone as backbone_called
 from phinets.config.detection import Detection, Pictures
 from phinets.config.detection_record import Arm, DetectionRecord, DetectionSummary
-from phinets.config.errors import StoppedError, UserError, look_up
+from phinets.config.errors import StoppedError, UserError
+from phinets.config.exam import Sight
 from phinets.config.launch import launched
 from phinets.config.plain import differences, to_plain
-from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD, PLANS
 from phinets.data.pictures import open_picture
 from phinets.detection.c4 import cut
 from phinets.detection.lessons import require_whole
@@ -45,13 +45,14 @@ from phinets.experiments.detection_folder import (
 )
 from phinets.experiments.environment import environment
 from phinets.experiments.folder import ENVIRONMENT, JOURNAL, SUMMARY, locked, run_folder, write_json
-from phinets.experiments.subject import Subject, subject
+from phinets.experiments.sight import plan_of
+from phinets.experiments.subject import Subject, require_finished, subject
 from phinets.reports.detections import SURE, Seen, detections_figure, loss_figure, png
 from phinets.views import random_stream
 
 SHOWN = 4
 """Test pictures that are drawn."""
-FREE = ("compute.device", "compute.checkpoint_every", "metric")
+FREE = ("compute.device", "compute.checkpoint_every", "metric", "unfinished")
 """Settings that may change on the way: they change nothing of what is learned."""
 
 
@@ -124,6 +125,7 @@ def prepared(target: Path, config: Detection) -> Prepared:
             "many processes would. Leave torchrun out; --accumulate saves memory."
         )
     who = subject(target, config.encoder, config.backbone)
+    require_finished(target, who, config.unfinished, "transfer")
     cut(who.encoder)
     scenes = read_voc(config.pictures).drawn(config.pictures, config.seed)
     _say_what_is_missing(scenes)
@@ -139,15 +141,13 @@ def prepared(target: Path, config: Detection) -> Prepared:
 
 def _settled(pictures: Pictures, who: Subject) -> Pictures:
     """The pictures' options with their places in full, and the mean and deviation that the encoder is used to."""
-    named = who.config.views if who.config is not None else who.said.get("views")
-    plan = look_up("view plan", named, PLANS) if named is not None else None
-    mean, std = (IMAGENET_MEAN, IMAGENET_STD) if plan is None else (plan.mean, plan.std)
+    plan = plan_of(Sight(), who)
     return replace(
         pictures,
         data=settled_place(pictures.data),
         also=tuple(map(settled_place, pictures.also)),
-        pixel_mean=pictures.pixel_mean or mean,
-        pixel_std=pictures.pixel_std or std,
+        pixel_mean=pictures.pixel_mean or plan.mean,
+        pixel_std=pictures.pixel_std or plan.std,
     )
 
 
