@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+import phinets
 from phinets.config.detection import Detection, Pictures, detection_recipe
 from phinets.config.detection_record import DetectionRecord
 from phinets.config.errors import StoppedError, UserError
@@ -96,16 +98,40 @@ def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord)
         assert kept.keys() == state["detector"].keys()
         assert all(torch.equal(kept[name], value) for name, value in state["detector"].items())
         with safe_open(path, framework="pt") as file:
-            assert json.loads(file.metadata()["classes"]) == ["bar", "square"]
+            about = json.loads(file.metadata().pop("phinets"))
+        assert (about["classes"], about["backbone"]) == (["bar", "square"], "resnet-tiny")
+        assert "data" not in about["detection"]["pictures"]  # whose weights travel, whose folders don't
+
+
+@pytest.mark.parametrize("arm", ["encoder", "scratch"])
+def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: DetectionRecord, home: Path) -> None:
+    detector = phinets.load_detector(record.folder, arm, device="cpu")
+    told = read_found(Path(record.folder) / arm / "found.json")
+    names = (home / "ImageSets" / "Main" / "test.txt").read_text().split()
+    paths = [home / "JPEGImages" / f"{name}.jpg" for name in names]
+    opened = [Image.open(path) for path in paths]
+    arrays = np.stack([np.asarray(Image.open(path)) for path in paths])
+    assert detector.classes == ("bar", "square")
+    assert sum(len(one.scores) for one in told) > 0
+    for given in (paths, opened, arrays, list(arrays)):
+        found = detector(given)
+        assert len(found) == len(told) == 6
+        for one, wanted in zip(found, told, strict=True):
+            assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, wanted, strict=True))
+    assert len(detector(paths[0])) == 1
+
+
+def test_a_detector_that_is_not_there_is_named(record: DetectionRecord, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no arm of a detection transfer called 'encoders'"):
+        phinets.load_detector(record.folder, "encoders")
+    with pytest.raises(UserError, match="there is no detector"):
+        phinets.load_detector(tmp_path)
 
 
 def assert_same(one: Path, two: Path) -> None:
     """Weights and detections, bit for bit, and the journal."""
-    for name in ("found.json", "metrics.jsonl"):
+    for name in ("found.json", "metrics.jsonl", "detector.safetensors"):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
-    mine, theirs = (load_file(folder / "detector.safetensors") for folder in (one, two))
-    assert mine.keys() == theirs.keys()
-    assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
 
 
 def test_the_same_transfer_again_gives_the_same_bits_whatever_torch_s_seed(
@@ -303,6 +329,7 @@ def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp
     config = quick(home)
     trial = Trial(
         config=config,
+        backbone="resnet-tiny",
         scenes=prepared(run_folder, config).scenes,
         device=torch.device("cpu"),
         identity={},

@@ -69,15 +69,17 @@ def show(scene: Scene, seen: Pictures, side: int, *, mirrored: bool = False) -> 
             f"the picture '{shown(scene.path)}' can't be used: {error}. Put a whole one there, or take it "
             "out of the lists."
         ) from error
-    picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     boxes = torch.from_numpy(scene.truth.boxes * np.tile([width / scene.width, height / scene.height], 2)).float()
     if mirrored:
-        picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         boxes = torch.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], dim=1)
-    return Shown(_normalised(picture, seen), boxes, torch.from_numpy(scene.truth.labels))
+    pixels = fitted(picture, (width, height), seen, mirrored=mirrored)
+    return Shown(pixels, boxes, torch.from_numpy(scene.truth.labels))
 
 
-def _normalised(picture: Image.Image, seen: Pictures) -> Tensor:
+def fitted(picture: Image.Image, size: tuple[int, int], seen: Pictures, *, mirrored: bool = False) -> Tensor:
+    """A picture brought to (width, height), perhaps mirrored, and normalised: (3, height, width)."""
+    picture = picture.resize(size, Image.Resampling.BILINEAR)
+    picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else picture
     pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)
     mean, std = seen.pixel_mean or IMAGENET_MEAN, seen.pixel_std or IMAGENET_STD
     return pixels.sub_(torch.tensor(mean).view(3, 1, 1)).div_(torch.tensor(std).view(3, 1, 1)).contiguous()

@@ -192,6 +192,7 @@ def _finished(made: Prepared, folder: Path, signals: Signals, watcher: Detection
     config, who = made.config, made.subject
     trial = Trial(
         config=config,
+        backbone=who.backbone,
         scenes=made.scenes,
         device=made.device,
         identity=made.identity,

@@ -20,6 +20,8 @@ DETECTION = "detection.yaml"
 ARMS = ("encoder", "scratch")
 RESULT, WEIGHTS, FOUND = "result.json", "detector.safetensors", "found.json"
 """What each arm leaves in its own folder, beside journal and checkpoints; the result last."""
+ABOUT = "phinets"
+"""The one key of the weights' metadata, with all about them as JSON: several would be written in any order."""
 CURVES, PICTURE = "curves.png", "detections.png"
 FILES = (DETECTION, ENVIRONMENT, *ARMS, CURVES, PICTURE, SUMMARY)
 """What a transfer leaves, and what overwriting it takes away: nothing else."""
