@@ -29,6 +29,12 @@ def test_boxes_count_from_0_and_end_behind_their_last_pixel(tmp_path: Path) -> N
     assert a.truth.difficult.tolist() == [False, True]
 
 
+def test_a_size_may_be_written_with_a_point(tmp_path: Path) -> None:
+    voc(tmp_path)
+    write(tmp_path, "b", annotation([("dog", (3, 4, 12, 9))], size=(40.0, 30.0)))
+    assert (read(tmp_path).train[1].width, read(tmp_path).train[1].height) == (40, 30)
+
+
 def test_a_box_of_one_pixel_is_a_box(tmp_path: Path) -> None:
     voc(tmp_path)
     write(tmp_path, "b", annotation([("dog", (7, 8, 7, 8))]))
@@ -179,6 +185,7 @@ BOMB = (
         (edit("b", annotation([("", (3, 4, 12, 9))])), "has no <name>"),
         (edit("b", "<annotation><object><name>dog</name></object></annotation>"), "no <bndbox>"),
         (edit("b", annotation([("dog", (3, 4, 12, 9))], size=(80, 60))), "80 × 60 pixels, but the picture has 40 × 30"),
+        (edit("b", annotation([], size=("wide", 30))), "wide × 30 pixels, but"),
         (edit("c", annotation([])), "asked about have no box"),
         (edit("c", annotation([("hen", (3, 4, 12, 9))])), "no box to learn from for hen"),
     ],

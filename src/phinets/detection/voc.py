@@ -107,6 +107,8 @@ def _place(name: str) -> Path:
 
 def _homes(place: Path) -> list[Path]:
     """The folders in VOC's layout at a place: itself, or VOC2007, VOC2012, … in it or in its VOCdevkit."""
+    if not place.is_dir():
+        raise UserError(f"there is no folder '{shown(place)}'. Say --data voc:PATH with one in VOC's layout.")
     inside = (*sorted(place.glob("VOC[0-9]*")), *sorted(place.glob("VOCdevkit/VOC[0-9]*")))
     homes = [home for home in ((place,) if (place / "Annotations").is_dir() else inside) if (home / LISTS).is_dir()]
     if not homes:
