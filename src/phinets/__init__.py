@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from phinets.experiments.detector import load_detector as load_detector
     from phinets.experiments.loading import Encoder as Encoder
     from phinets.experiments.loading import load as load
     from phinets.methods import Learner as Learner
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from phinets.views import make_views as make_views
 
 __version__ = "0.1.0"
-__all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "make_views"]
+__all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_detector", "make_views"]
 
 _HOMES = {
     "Encoder": "phinets.experiments.loading",
     "load": "phinets.experiments.loading",
+    "load_detector": "phinets.experiments.detector",
     "Learner": "phinets.methods",
     "Losses": "phinets.methods",
     "learner": "phinets.methods",

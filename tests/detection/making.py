@@ -15,7 +15,7 @@ FORM = (
 )
 
 
-def annotation(objects: Objects, difficult: Sequence[int] = (), size: tuple[int, int] | None = (40, 30)) -> str:
+def annotation(objects: Objects, difficult: Sequence[int] = (), size: tuple[object, object] | None = (40, 30)) -> str:
     """The XML of a picture."""
     said = "" if size is None else f"<size><width>{size[0]}</width><height>{size[1]}</height><depth>3</depth></size>"
     things = "".join(

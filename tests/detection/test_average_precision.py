@@ -106,10 +106,18 @@ def test_coco_prefers_an_object_that_counts_to_a_difficult_one_with_more_in_comm
     assert one(there, found((0, 0, 10, 9.5), scores=[0.9]), "voc12").ap50 == 0  # VOC insists on the nearest
 
 
-def test_three_of_ten_found_reach_four_of_the_eleven_points() -> None:
+def test_a_box_with_exactly_half_in_common_counts_by_coco_and_not_by_voc() -> None:
+    half, more = found((0, 0, 10, 5), scores=[0.5]), found((0, 0, 10, 5.01), scores=[0.5])
+    assert [one(truth(WHOLE), half, metric).ap50 for metric in ("coco", "voc07", "voc12")] == [1, 0, 0]
+    assert [one(truth(WHOLE), more, metric).ap50 for metric in ("coco", "voc07", "voc12")] == [1, 1, 1]
+
+
+def test_three_of_ten_found_reach_three_of_the_eleven_points_as_in_detectron2() -> None:
     boxes = [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(10)]
     said = found(*boxes[:3], scores=[0.9, 0.8, 0.7])
-    assert one(truth(*boxes), said, "voc07").ap50 == pytest.approx(4 / 11, abs=1e-12)  # recalls 0, .1, .2, .3
+    assert one(truth(*boxes), said, "voc07").ap50 == pytest.approx(
+        3 / 11, abs=1e-12
+    )  # recalls 0, .1, .2; its .3 is .3 + 4e-17
     assert one(truth(*boxes), said, "voc12").ap50 == pytest.approx(0.3, abs=1e-12)
 
 

@@ -102,6 +102,20 @@ def test_timm_s_resnet_can_be_cut_too() -> None:
     assert (trunk.stride, trunk.channels, head.features) == (16, 256, 512)
 
 
+def test_classes_are_learned_one_above_their_label_since_the_first_place_is_for_nothing() -> None:
+    detector = tiny().train()
+    told: list[list[int]] = []
+    whole = detector.roi_heads.forward
+
+    def listening(maps: Any, proposals: Any, sizes: Any, targets: Any) -> Any:
+        told.extend(target["labels"].tolist() for target in targets)
+        return whole(maps, proposals, sizes, targets)
+
+    detector.roi_heads.forward = listening
+    detector(pictures())
+    assert told == [[1, 2], [1, 2]]
+
+
 def test_every_weight_gets_a_gradient() -> None:
     detector = tiny().train()
     torch.stack(list(detector(pictures()).values())).sum().backward()

@@ -8,7 +8,7 @@ import torch
 
 from phinets.config.detection import Pictures
 from phinets.config.errors import UserError
-from phinets.detection.lessons import Lessons, seen_size, show
+from phinets.detection.lessons import Lessons, require_whole, seen_size, show
 from phinets.detection.voc import read_voc
 from tests.detection.making import squares, voc
 
@@ -101,3 +101,5 @@ def test_a_picture_that_breaks_half_way_is_named(tmp_path: Path) -> None:
     scene.path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=r"a\.jpg' can't be used"):
         show(scene, options, 30)
+    with pytest.raises(UserError, match=r"1 of the 2 pictures can't be used: the first is '.*a\.jpg' \("):
+        require_whole(read_voc(options).train)

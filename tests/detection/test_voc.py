@@ -29,6 +29,12 @@ def test_boxes_count_from_0_and_end_behind_their_last_pixel(tmp_path: Path) -> N
     assert a.truth.difficult.tolist() == [False, True]
 
 
+def test_a_size_may_be_written_with_a_point(tmp_path: Path) -> None:
+    voc(tmp_path)
+    write(tmp_path, "b", annotation([("dog", (3, 4, 12, 9))], size=(40.0, 30.0)))
+    assert (read(tmp_path).train[1].width, read(tmp_path).train[1].height) == (40, 30)
+
+
 def test_a_box_of_one_pixel_is_a_box(tmp_path: Path) -> None:
     voc(tmp_path)
     write(tmp_path, "b", annotation([("dog", (7, 8, 7, 8))]))
@@ -69,15 +75,59 @@ def test_lists_are_chosen_by_what_there_is(tmp_path: Path) -> None:
 
 def test_both_years_are_learned_from_and_the_first_is_asked_about(tmp_path: Path) -> None:
     voc(tmp_path / "VOCdevkit" / "VOC2007")
-    voc(tmp_path / "VOCdevkit" / "VOC2012", {"trainval": ["a", "b", "c"]})
+    voc(tmp_path / "VOCdevkit" / "VOC2012", {"trainval": ["a", "b"]})
     scenes = read(tmp_path)
-    assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 3
+    assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 2
     assert [scene.path.parts[-3] for scene in scenes.test] == ["VOC2007"]
     assert scenes.lists == "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test"
     home = tmp_path / "VOCdevkit"
     apart = read_voc(Pictures(data=f"voc:{home / 'VOC2007'}", also=(f"voc:{home / 'VOC2012'}",)))
     assert [s.path for s in apart.train] == [s.path for s in scenes.train]
-    assert apart.homes == scenes.homes == 2
+
+
+def test_only_the_whole_of_voc_is_what_the_paper_s_table_is_about(tmp_path: Path) -> None:
+    old, new = tmp_path / "VOC2007", tmp_path / "VOC2012"
+    voc(old)
+    voc(new, {"trainval": ["d", "e"]})
+    assert read(old).benchmark is None  # two classes
+    things = annotation([(name, (1, 1, 9, 9)) for name in VOC20])
+    for home, names in ((old, "abc"), (new, "de")):
+        for name in names:
+            write(home, name, things)
+    assert read(old).benchmark == "VOC 07"
+    assert read(tmp_path).benchmark == "VOC 07+12"
+    fewer = Pictures(data=f"voc:{tmp_path}", train_images=3)
+    assert read_voc(fewer).drawn(fewer, 0).benchmark is None
+    assert read(old, classes=("cat", "dog")).benchmark is None
+    (old / "ImageSets" / "Main" / "val.txt").write_text("b")
+    (old / "ImageSets" / "Main" / "train.txt").write_text("a")
+    assert read(old, train_set="train").benchmark is None
+    assert read(old, train_set="train", test_set="val").benchmark is None
+    assert (
+        read_voc(Pictures(data=f"voc:{old}", also=(f"voc:{voc(tmp_path / 'own')}",), test_set="test")).benchmark is None
+    )
+
+
+def test_a_folder_is_learned_from_once_however_it_is_spelled(tmp_path: Path) -> None:
+    home = voc(tmp_path / "VOC2007")
+    (tmp_path / "link").symlink_to(home)
+    scenes = read(home, also=(f"voc:{tmp_path / 'link'}", f"voc:{home / '..' / 'VOC2007'}", f"voc:{tmp_path}"))
+    assert [scene.path.stem for scene in scenes.train] == ["a", "b"]
+    assert scenes.lists == "VOC2007/trainval, asked about VOC2007/test"
+
+
+def test_no_other_folder_brings_test_pictures_among_those_that_are_learned_from(tmp_path: Path) -> None:
+    home, other = voc(tmp_path / "one"), voc(tmp_path / "two", {"trainval": ["a", "c"]})
+    with pytest.raises(
+        UserError, match=r"1 pictures are both .*'c': '.*two/JPEGImages/c\.jpg' and '.*one/JPEGImages/c"
+    ):
+        read(home, also=(f"voc:{other}",))
+    for kind, ending in (("Annotations", "xml"), ("JPEGImages", "jpg")):
+        (other / kind / f"c.{ending}").unlink()
+        (other / kind / f"other.{ending}").symlink_to(home / kind / f"c.{ending}")
+    (other / "ImageSets" / "Main" / "trainval.txt").write_text("a\nother")
+    with pytest.raises(UserError, match=r"two/JPEGImages/other\.jpg' and '.*one/JPEGImages/c"):
+        read(home, also=(f"voc:{other}",))
 
 
 def test_fewer_pictures_are_drawn_by_the_seed(tmp_path: Path) -> None:
@@ -135,6 +185,7 @@ BOMB = (
         (edit("b", annotation([("", (3, 4, 12, 9))])), "has no <name>"),
         (edit("b", "<annotation><object><name>dog</name></object></annotation>"), "no <bndbox>"),
         (edit("b", annotation([("dog", (3, 4, 12, 9))], size=(80, 60))), "80 × 60 pixels, but the picture has 40 × 30"),
+        (edit("b", annotation([], size=("wide", 30))), "wide × 30 pixels, but"),
         (edit("c", annotation([])), "asked about have no box"),
         (edit("c", annotation([("hen", (3, 4, 12, 9))])), "no box to learn from for hen"),
     ],

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+import phinets
 from phinets.config.detection import Detection, Pictures, detection_recipe
 from phinets.config.detection_record import DetectionRecord
 from phinets.config.errors import StoppedError, UserError
@@ -23,7 +25,7 @@ from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
 from phinets.detection.boxes import Found
 from phinets.engine.checkpoint import newest_checkpoint
 from phinets.engine.signals import Signals
-from phinets.experiments.detecting import detect, prepared, resume_detection
+from phinets.experiments.detecting import _settled, detect, prepared, resume_detection
 from phinets.experiments.detection_arm import Trial, Unwatched, found_in, precisions, read_found
 from tests.detection.making import squares, voc
 
@@ -96,16 +98,40 @@ def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord)
         assert kept.keys() == state["detector"].keys()
         assert all(torch.equal(kept[name], value) for name, value in state["detector"].items())
         with safe_open(path, framework="pt") as file:
-            assert json.loads(file.metadata()["classes"]) == ["bar", "square"]
+            about = json.loads(file.metadata().pop("phinets"))
+        assert (about["classes"], about["backbone"]) == (["bar", "square"], "resnet-tiny")
+        assert "data" not in about["detection"]["pictures"]  # whose weights travel, whose folders don't
+
+
+@pytest.mark.parametrize("arm", ["encoder", "scratch"])
+def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: DetectionRecord, home: Path) -> None:
+    detector = phinets.load_detector(record.folder, arm, device="cpu")
+    told = read_found(Path(record.folder) / arm / "found.json")
+    names = (home / "ImageSets" / "Main" / "test.txt").read_text().split()
+    paths = [home / "JPEGImages" / f"{name}.jpg" for name in names]
+    opened = [Image.open(path) for path in paths]
+    arrays = np.stack([np.asarray(Image.open(path)) for path in paths])
+    assert detector.classes == ("bar", "square")
+    assert sum(len(one.scores) for one in told) > 0
+    for given in (paths, opened, arrays, list(arrays)):
+        found = detector(given)
+        assert len(found) == len(told) == 6
+        for one, wanted in zip(found, told, strict=True):
+            assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, wanted, strict=True))
+    assert len(detector(paths[0])) == 1
+
+
+def test_a_detector_that_is_not_there_is_named(record: DetectionRecord, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no arm of a detection transfer called 'encoders'"):
+        phinets.load_detector(record.folder, "encoders")
+    with pytest.raises(UserError, match="there is no detector"):
+        phinets.load_detector(tmp_path)
 
 
 def assert_same(one: Path, two: Path) -> None:
     """Weights and detections, bit for bit, and the journal."""
-    for name in ("found.json", "metrics.jsonl"):
+    for name in ("found.json", "metrics.jsonl", "detector.safetensors"):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
-    mine, theirs = (load_file(folder / "detector.safetensors") for folder in (one, two))
-    assert mine.keys() == theirs.keys()
-    assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
 
 
 def test_the_same_transfer_again_gives_the_same_bits_whatever_torch_s_seed(
@@ -175,6 +201,55 @@ def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
         resume_detection(folder)
 
 
+def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_finished(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "cut"
+    shutil.copytree(home, own)
+    with pytest.raises(StoppedError):
+        detect(run_folder, quick(own, scratch=True), folder, watcher=Cutter(5))
+    shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
+    listed = own / "ImageSets" / "Main" / "trainval.txt"
+    listed.write_text("\n".join(listed.read_text().split()[1:]))
+    with pytest.raises(UserError, match=r"since the transfer was begun \(pictures_read\.train was 16 pictures"):
+        resume_detection(folder)
+    assert not (folder / "scratch").exists()
+
+
+class Breaker(Unwatched):
+    """Breaks every picture to learn from after the first step; mends them when asked."""
+
+    def __init__(self, home: Path) -> None:
+        ids = (home / "ImageSets" / "Main" / "trainval.txt").read_text().split()
+        self.whole = {path: path.read_bytes() for path in (home / "JPEGImages" / f"{name}.jpg" for name in ids)}
+
+    def stepped(self, row: Mapping[str, Any]) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content[: len(content) // 2])
+
+    def mend(self) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content)
+
+
+def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_next_start(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "broken"
+    shutil.copytree(home, own)
+    breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
+    with pytest.raises(UserError, match=r"can't be used.* Go on with: phinets detect --resume"):
+        detect(run_folder, quick(own, compute=rarely), folder, watcher=breaker)
+    state, _ = newest_checkpoint(folder / "encoder" / "checkpoints")
+    assert state is not None
+    assert state["step"] == len((folder / "encoder" / "metrics.jsonl").read_text().splitlines()) > 0
+    with pytest.raises(UserError, match="16 of the 22 pictures can't be used"):
+        resume_detection(folder)
+    breaker.mend()
+    resume_detection(folder)
+    assert_same(folder / "encoder", Path(record.folder) / "encoder")
+
+
 def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
@@ -182,8 +257,23 @@ def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     weights = tmp_path / "w.safetensors"
     save_file(load_file(run_folder / "backbone.safetensors"), weights, {"backbone": "resnet-tiny", "views": "ucl"})
     assert prepared(weights, quick(home)).config.pictures.pixel_mean == CIFAR_MEAN
+    who = prepared(weights, quick(home)).subject
+    who.encoder.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
+    assert _settled(IMAGES, replace(who, said={})).pixel_mean == (0.1, 0.2, 0.3)
     told = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
     assert prepared(weights, replace(QUICK, pictures=told)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
+
+
+def test_a_run_that_is_not_finished_must_be_asked_for(home: Path, run_folder: Path, tmp_path: Path) -> None:
+    cut_run = tmp_path / "run"
+    shutil.copytree(run_folder, cut_run)
+    (cut_run / "summary.json").unlink()
+    with pytest.raises(UserError, match=r"has not come to its end: .* after step \d+\. .* or say --unfinished"):
+        prepared(cut_run, quick(home))
+    newest = prepared(cut_run, quick(home, unfinished=True)).subject
+    assert newest.step is not None
+    named = sorted((cut_run / "checkpoints").glob("step-*.pt"))[-1]
+    assert prepared(named, quick(home)).subject.step == newest.step
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(
@@ -239,6 +329,7 @@ def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp
     config = quick(home)
     trial = Trial(
         config=config,
+        backbone="resnet-tiny",
         scenes=prepared(run_folder, config).scenes,
         device=torch.device("cpu"),
         identity={},

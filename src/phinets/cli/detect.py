@@ -143,7 +143,7 @@ def _show(console: Console, record: "DetectionRecord") -> None:
     console.print(precision_table(record.summary))
     console.print(class_table(record.summary))
     if record.summary.paper is None:
-        why = "The paper's table is of VOC's 20 classes; other pictures don't compare with it."
+        why = "The paper's table is of all of VOC 2007 (or 2007 + 2012); other pictures don't compare with it."
     else:
         why = "The paper's figures are Detectron2's on VOC 2007, R50-C4: compare with --metric voc07 --recipe paper."
     console.print(why, highlight=False)

@@ -177,6 +177,8 @@ class Detection:
     """The encoder that learned by gradients, or the slow one that followed it, where the learner has one."""
     backbone: str | None = None
     """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
+    unfinished: bool = False
+    """Take the newest checkpoint of a run that has not come to its end."""
     scratch: bool = False
     """Train a detector from fresh weights in the same way as well: what pretraining must beat."""
     metric: MetricName = "coco"

@@ -57,8 +57,13 @@ class DetectionSummary:
     arms: tuple[Arm, ...]
     """The encoder's first."""
     paper: str | None
-    """Which part of the paper's table compares, if any: VOC 07, or VOC 07+12."""
+    """Which part of the paper's table is of the same pictures, if any: VOC 07, or VOC 07+12."""
     seconds: float
+
+    @property
+    def comparable(self) -> str | None:
+        """The part of the paper's table that compares with what is shown: same pictures, same metric."""
+        return self.paper if self.metric == "voc07" else None
 
     def describe(self) -> str:
         """The whole protocol in words, with the metric that is shown."""

@@ -85,13 +85,21 @@ def _root(xml: Path) -> ElementTree.Element:
 def _require_size(root: ElementTree.Element, width: int, height: int) -> None:
     """Refuse boxes that were drawn on another picture, where the file says how large theirs was."""
     said = root.findtext("size/width"), root.findtext("size/height")
-    if None in said or {str(text).strip() for text in said} == {"0"}:
+    if None in said:
         return
-    if [str(text).strip() for text in said] != [str(width), str(height)]:
+    sides = tuple(_number(str(text)) for text in said)  # some tools write 640.0
+    if sides != (0, 0) and sides != (width, height):
         raise UserError(
             f"it is of a picture of {said[0]} × {said[1]} pixels, but the picture has {width} × {height}. Put the "
             "picture back that it was drawn on"
         )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _text(thing: ElementTree.Element, name: str) -> str:

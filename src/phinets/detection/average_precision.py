@@ -11,6 +11,11 @@ from phinets.detection.boxes import Floats, Found, Truth, overlap
 
 THRESHOLDS: Floats = np.linspace(0.5, 0.95, 10)
 """How much a detection must have in common with an object: .50, .55, …, .95."""
+VOC_THRESHOLDS: Floats = np.arange(50, 100, 5) / 100
+"""The same in Detectron2's evaluation of VOC, which differs in the last bit of some."""
+VOC07_LEVELS: Floats = np.arange(0.0, 1.1, 0.1)
+"""The 11 levels of recall, as VOC's evaluation in Detectron2 writes them, to the bit: .30000000000000004 is above the
+recall of 3 objects of 10, which therefore reach 3 levels, not 4. Its figures, the paper's too, are made with these."""
 MOST = 100
 """Detections of a picture and class that count, the surest first."""
 
@@ -131,7 +136,7 @@ def voc_matches(common: Floats, difficult: Flags) -> tuple[Flags, Flags]:
     free = np.ones((len(THRESHOLDS), len(difficult)), dtype=bool)
     for number, shares in enumerate(common if len(difficult) else []):
         best = int(shares.argmax())
-        fits = shares[best] >= THRESHOLDS
+        fits = shares[best] > VOC_THRESHOLDS  # more than, as VOC's devkit and Detectron2 have it; COCO: at least
         matched[:, number] = fits & free[:, best]
         ignored[:, number] = fits & difficult[best]
         free[:, best] &= ~fits | difficult[best]
@@ -166,6 +171,6 @@ def _mean(values: Floats) -> float:
 
 METRICS: Mapping[MetricName, Metric] = {
     "coco": Metric(coco_matches, interpolated(np.linspace(0.0, 1.0, 101)), MOST),
-    "voc07": Metric(voc_matches, interpolated(np.arange(11) / 10), None),
+    "voc07": Metric(voc_matches, interpolated(VOC07_LEVELS), None),
     "voc12": Metric(voc_matches, whole_area, None),
 }

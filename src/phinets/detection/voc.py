@@ -22,6 +22,11 @@ VOC20 = (
     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
 """VOC's own classes, which lie in the order of the alphabet, as all classes do here."""
+BENCHMARKS = {
+    "VOC2007/trainval, asked about VOC2007/test": "VOC 07",
+    "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test": "VOC 07+12",
+}
+"""Lists of folders by the names that VOC gives them, and the part of the paper's table that is about them."""
 
 
 class Scene(NamedTuple):
@@ -42,8 +47,8 @@ class Scenes:
     classes: tuple[str, ...]
     lists: str
     """Which lists of which folders they come from, in words."""
-    homes: int
-    """How many folders are learned from."""
+    benchmark: str | None
+    """Which part of the paper's table has all these pictures, and no others: VOC 07, or VOC 07+12."""
     boxless: int
     """Pictures that were left out of what is learned from, since nothing is on them."""
 
@@ -56,7 +61,8 @@ class Scenes:
         """No more pictures than the options ask for, which ones being drawn by the seed."""
         train = _drawn(self.train, options.train_images, random_stream(seed, "train-images"))
         test = _drawn(self.test, options.test_images, random_stream(seed, "test-images"))
-        return replace(self, train=train, test=test)
+        whole = len(train) == len(self.train) and len(test) == len(self.test)
+        return replace(self, train=train, test=test, benchmark=self.benchmark if whole else None)
 
 
 def read_voc(options: Pictures) -> Scenes:
@@ -68,11 +74,13 @@ def read_voc(options: Pictures) -> Scenes:
     homes, further = _homes(_place(options.data)), [home for also in options.also for home in _homes(_place(also))]
     tested, test_name = _tested(homes, options.test_set)
     train_name = options.train_set or _train_name(tested, test_name)
-    ids = {home: _listed(home, train_name, "--train-set") for home in dict.fromkeys((*homes, *further))}
-    asked = _listed(tested, test_name, "--test-set")
-    _require_apart(ids[tested], asked, train_name, test_name)
+    once: dict[Path, Path] = {}
+    for home in (*homes, *further):
+        once.setdefault(home.resolve(), home)  # one folder, however often it is spelled
+    ids = {home: _listed(home, train_name, "--train-set") for home in once.values()}
     train = [one for home, names in ids.items() for one in _annotated(home, names)]
-    test = _annotated(tested, asked)
+    test = _annotated(tested, _listed(tested, test_name, "--test-set"))
+    _require_apart(train, test)
     classes = _classes(train, test, options.classes)
     learned = [_scene(one, classes) for one in train]
     kept = tuple(scene for scene in learned if len(scene.truth.labels))
@@ -82,7 +90,7 @@ def read_voc(options: Pictures) -> Scenes:
         test=tuple(_scene(one, classes) for one in test),
         classes=classes,
         lists=lists,
-        homes=len(ids),
+        benchmark=BENCHMARKS.get(lists) if classes == VOC20 else None,
         boxless=len(learned) - len(kept),
     )
 
@@ -99,6 +107,8 @@ def _place(name: str) -> Path:
 
 def _homes(place: Path) -> list[Path]:
     """The folders in VOC's layout at a place: itself, or VOC2007, VOC2012, … in it or in its VOCdevkit."""
+    if not place.is_dir():
+        raise UserError(f"there is no folder '{shown(place)}'. Say --data voc:PATH with one in VOC's layout.")
     inside = (*sorted(place.glob("VOC[0-9]*")), *sorted(place.glob("VOCdevkit/VOC[0-9]*")))
     homes = [home for home in ((place,) if (place / "Annotations").is_dir() else inside) if (home / LISTS).is_dir()]
     if not homes:
@@ -137,12 +147,17 @@ def _listed(home: Path, name: str, option: str) -> list[str]:
     return ids
 
 
-def _require_apart(train: list[str], asked: list[str], train_name: str, test_name: str) -> None:
-    both = sorted(set(train) & set(asked))
+def _require_apart(train: list[Annotated], test: list[Annotated]) -> None:
+    """Refuse a picture on both sides: the same file, however its folder is spelled, or a copy under the same name."""
+    learned = {key: one.path for one in train for key in (one.path.resolve(), one.path.stem)}
+    both = [(learned.get(one.path.resolve()) or learned.get(one.path.stem), one.path) for one in test]
+    both = [(here, there) for here, there in both if here is not None]
     if both:
+        here, there = both[0]
         raise UserError(
-            f"{len(both)} pictures are both learned from ({train_name}) and asked about ({test_name}), e.g. "
-            f"'{both[0]}'. Choose lists that share none with --train-set and --test-set."
+            f"{len(both)} pictures are both learned from and asked about, by file or by name, e.g. '{there.stem}': "
+            f"'{shown(str(here))}' and '{shown(there)}'. Choose lists that share none with --train-set and --test-set, "
+            "or leave out a place of --also."
         )
 
 

@@ -1,7 +1,7 @@
 """Training a detector: the step that changes its weights, and the loop around it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -102,8 +102,7 @@ class DetectorLoop:
 
     def run(self, first: int = 0) -> int:
         """Train from step `first` to the end, or until asked to stop; how many steps are made."""
-        lessons = ahead(partial(self.lesson, step) for step in range(first, self.how.iterations))
-        for step, pictures in enumerate(lessons, first):
+        for step, pictures in enumerate(self._lessons(first), first):
             self._step(step, pictures)
             done = step + 1
             self.stopped = self.stop()
@@ -113,6 +112,18 @@ class DetectorLoop:
             if self.stopped:
                 return done
         return self.how.iterations
+
+    def _lessons(self, first: int) -> Iterator[Sequence[Shown]]:
+        """The pictures of every step. Where some can't be had, the steps made so far are kept before that is said."""
+        done = first
+        try:
+            for pictures in ahead(partial(self.lesson, step) for step in range(first, self.how.iterations)):
+                yield pictures
+                done += 1
+        except UserError:
+            if done > first:
+                self.save(done)
+            raise
 
     def _step(self, step: int, pictures: Sequence[Shown]) -> None:
         size = len(pictures) // self.accumulate

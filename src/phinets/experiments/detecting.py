@@ -15,13 +15,14 @@ import torch
 from phinets.backbones import backbone as backbone_called
 from phinets.config.detection import Detection, Pictures
 from phinets.config.detection_record import Arm, DetectionRecord, DetectionSummary
-from phinets.config.errors import StoppedError, UserError, look_up
+from phinets.config.errors import StoppedError, UserError
+from phinets.config.exam import Sight
 from phinets.config.launch import launched
 from phinets.config.plain import differences, to_plain
-from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD, PLANS
 from phinets.data.pictures import open_picture
 from phinets.detection.c4 import cut
-from phinets.detection.voc import VOC20, Scenes, read_voc
+from phinets.detection.lessons import require_whole
+from phinets.detection.voc import Scenes, read_voc
 from phinets.engine.device import pick_device
 from phinets.engine.files import write_whole
 from phinets.engine.journal import read_journal
@@ -38,18 +39,20 @@ from phinets.experiments.detection_folder import (
     read_begun,
     read_summary,
     require_free,
+    require_same,
     to_json,
     write_begun,
 )
 from phinets.experiments.environment import environment
 from phinets.experiments.folder import ENVIRONMENT, JOURNAL, SUMMARY, locked, run_folder, write_json
-from phinets.experiments.subject import Subject, subject
+from phinets.experiments.sight import plan_of
+from phinets.experiments.subject import Subject, require_finished, subject
 from phinets.reports.detections import SURE, Seen, detections_figure, loss_figure, png
 from phinets.views import random_stream
 
 SHOWN = 4
 """Test pictures that are drawn."""
-FREE = ("compute.device", "compute.checkpoint_every", "metric")
+FREE = ("compute.device", "compute.checkpoint_every", "metric", "unfinished")
 """Settings that may change on the way: they change nothing of what is learned."""
 
 
@@ -88,7 +91,7 @@ def detect(
         made = prepared(target, config)
         with locked(folder):
             claim(folder, overwrite)
-            write_begun(folder, Begun(made.target, made.config))
+            write_begun(folder, Begun(made.target, made.config, made.identity))
             write_json(folder / ENVIRONMENT, environment(config.seed, made.device, "fp32"))
             return _finished(made, folder, signals, watcher or Unwatched())
 
@@ -110,6 +113,7 @@ def resume_detection(
         if summary is not None:
             return _record(folder, replace(summary, metric=(wanted or begun.config).metric))
         made = prepared(begun.target, wanted or begun.config)
+        require_same(begun.identity, made.identity)  # before a finished arm is taken over
         return _finished(made, folder, signals, watcher or Unwatched())
 
 
@@ -121,9 +125,11 @@ def prepared(target: Path, config: Detection) -> Prepared:
             "many processes would. Leave torchrun out; --accumulate saves memory."
         )
     who = subject(target, config.encoder, config.backbone)
+    require_finished(target, who, config.unfinished, "transfer")
     cut(who.encoder)
     scenes = read_voc(config.pictures).drawn(config.pictures, config.seed)
     _say_what_is_missing(scenes)
+    require_whole((*scenes.train, *scenes.test))
     return Prepared(
         target=target.expanduser().absolute(),
         config=replace(config, pictures=_settled(config.pictures, who)),
@@ -135,15 +141,13 @@ def prepared(target: Path, config: Detection) -> Prepared:
 
 def _settled(pictures: Pictures, who: Subject) -> Pictures:
     """The pictures' options with their places in full, and the mean and deviation that the encoder is used to."""
-    named = who.config.views if who.config is not None else who.said.get("views")
-    plan = look_up("view plan", named, PLANS) if named is not None else None
-    mean, std = (IMAGENET_MEAN, IMAGENET_STD) if plan is None else (plan.mean, plan.std)
+    plan = plan_of(Sight(), who)
     return replace(
         pictures,
         data=settled_place(pictures.data),
         also=tuple(map(settled_place, pictures.also)),
-        pixel_mean=pictures.pixel_mean or mean,
-        pixel_std=pictures.pixel_std or std,
+        pixel_mean=pictures.pixel_mean or plan.mean,
+        pixel_std=pictures.pixel_std or plan.std,
     )
 
 
@@ -188,6 +192,7 @@ def _finished(made: Prepared, folder: Path, signals: Signals, watcher: Detection
     config, who = made.config, made.subject
     trial = Trial(
         config=config,
+        backbone=who.backbone,
         scenes=made.scenes,
         device=made.device,
         identity=made.identity,
@@ -222,7 +227,7 @@ def _summary(made: Prepared, arms: tuple[Arm, ...]) -> DetectionSummary:
             f"{len(scenes.classes)} classes; {config.describe()}"
         ),
         arms=arms,
-        paper=None if scenes.classes != VOC20 else "VOC 07" if scenes.homes == 1 else "VOC 07+12",
+        paper=scenes.benchmark,
         seconds=sum(arm.seconds for arm in arms),
     )
 

@@ -11,16 +11,16 @@ from typing import Any, Protocol, get_args
 
 import numpy as np
 from safetensors.torch import save
-from torch import device, nn
+from torch import Tensor, device, nn
 
 from phinets.config.detection import Detection, MetricName
 from phinets.config.detection_record import Arm, Precision
-from phinets.config.errors import StoppedError, UserError
-from phinets.config.plain import differences
+from phinets.config.errors import StoppedError
+from phinets.config.plain import without
 from phinets.detection.average_precision import Precisions, average_precision
 from phinets.detection.boxes import Found
 from phinets.detection.c4 import Detector, fresh_detector
-from phinets.detection.lessons import Lessons, Shown, show
+from phinets.detection.lessons import Lessons, show
 from phinets.detection.voc import Scenes
 from phinets.engine.checkpoint import Keeper, newest_checkpoint, set_aside
 from phinets.engine.detecting import DetectorLoop, DetectorTrainee, detector_trainee
@@ -28,8 +28,11 @@ from phinets.engine.feed import ahead
 from phinets.engine.files import write_whole
 from phinets.engine.journal import Journal, read_journal
 from phinets.engine.signals import Signals
-from phinets.experiments.detection_folder import FOUND, RESULT, WEIGHTS, read_arm, to_json
+from phinets.experiments.detection_folder import ABOUT, FOUND, RESULT, WEIGHTS, read_arm, require_same, to_json
 from phinets.experiments.folder import CHECKPOINTS, JOURNAL, write_json
+
+ELSEWHERE = ("pictures_read", "weights", "pictures.data", "pictures.also", "scratch")
+"""What the weights' file does not say: where the pictures lie, what they and the encoder were, and other arms."""
 
 
 class DetectionWatcher(Protocol):
@@ -69,6 +72,8 @@ class Trial:
     """What all detectors of a transfer share."""
 
     config: Detection
+    backbone: str
+    """The encoder's kind, by name."""
     scenes: Scenes
     device: device
     identity: dict[str, Any]
@@ -150,19 +155,9 @@ def _restored(trial: Trial, folder: Path, trainee: DetectorTrainee) -> dict[str,
     for reason in refused.values():
         trial.watcher.told(f"{reason} The one before it is used.")
     if state is not None:
-        _require_same(state["run"], trial.identity)
+        require_same(state["run"], trial.identity)
         trainee.restore(state)
     return state
-
-
-def _require_same(then: dict[str, Any], now: dict[str, Any]) -> None:
-    changed = differences(then, now)
-    if changed:
-        listed = ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
-        raise UserError(
-            f"the settings, the pictures or the encoder have changed since the checkpoint was made ({listed}). Put "
-            "them back, or begin anew with another --out."
-        )
 
 
 def found_in(trial: Trial, detector: Detector) -> list[Found]:
@@ -171,14 +166,15 @@ def found_in(trial: Trial, detector: Detector) -> list[Found]:
     shown = ahead(partial(show, scene, seen, seen.test_side) for scene in scenes)
     found: list[Found] = []
     for scene, picture in zip(scenes, shown, strict=True):
-        found.append(_in_own_pixels(detector, picture, scene.width, scene.height, trial.device))
+        found.append(in_own_pixels(detector, picture.pixels, scene.width, scene.height, trial.device))
         trial.watcher.asked(len(found), len(scenes))
     return found
 
 
-def _in_own_pixels(detector: Detector, picture: Shown, width: int, height: int, where: device) -> Found:
-    (found,) = detector.find([picture.pixels.to(where)])
-    scale = np.array([width / picture.pixels.shape[2], height / picture.pixels.shape[1]])
+def in_own_pixels(detector: Detector, pixels: Tensor, width: int, height: int, where: device) -> Found:
+    """What a detector finds on one picture as it sees it (3, h, w), told in pixels of width × height."""
+    (found,) = detector.find([pixels.to(where)])
+    scale = np.array([width / pixels.shape[2], height / pixels.shape[1]])
     return found._replace(boxes=found.boxes * np.tile(scale, 2))
 
 
@@ -209,8 +205,9 @@ def _keep(trial: Trial, name: str, detector: Detector, found: Sequence[Found]) -
     """Weights and detections, each in a file that says what it is."""
     folder, classes = trial.folder / name, trial.scenes.classes
     weights = {key: value.contiguous().cpu() for key, value in detector.state_dict().items()}
-    said = {"classes": json.dumps(classes), "stride": str(detector.trunk.stride), "arm": name}
-    write_whole(folder / WEIGHTS, save(weights, said))
+    settings = without(trial.identity, ELSEWHERE)
+    about = {"arm": name, "backbone": trial.backbone, "classes": classes, "detection": settings}
+    write_whole(folder / WEIGHTS, save(weights, {ABOUT: json.dumps(about, sort_keys=True)}))
     pictures = [
         {"picture": scene.path.name, **{key: value.tolist() for key, value in one._asdict().items()}}
         for scene, one in zip(trial.scenes.test, found, strict=True)

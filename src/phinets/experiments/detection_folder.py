@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import yaml
 from phinets.config.detection import Detection
 from phinets.config.detection_record import Arm, DetectionSummary, Precision
 from phinets.config.errors import UserError
-from phinets.config.plain import from_plain, to_plain
+from phinets.config.plain import differences, from_plain, to_plain
 from phinets.engine.files import is_remnant
 from phinets.experiments.folder import CHECKPOINTS, ENVIRONMENT, JOURNAL, SUMMARY, write_text
 
@@ -19,6 +20,8 @@ DETECTION = "detection.yaml"
 ARMS = ("encoder", "scratch")
 RESULT, WEIGHTS, FOUND = "result.json", "detector.safetensors", "found.json"
 """What each arm leaves in its own folder, beside journal and checkpoints; the result last."""
+ABOUT = "phinets"
+"""The one key of the weights' metadata, with all about them as JSON: several would be written in any order."""
 CURVES, PICTURE = "curves.png", "detections.png"
 FILES = (DETECTION, ENVIRONMENT, *ARMS, CURVES, PICTURE, SUMMARY)
 """What a transfer leaves, and what overwriting it takes away: nothing else."""
@@ -30,6 +33,8 @@ class Begun(NamedTuple):
 
     target: Path
     config: Detection
+    identity: Mapping[str, Any]
+    """What decides what is learned, as it was at the start: settings, pictures and the encoder's weights, plain."""
 
 
 def require_free(folder: Path, overwrite: bool) -> None:
@@ -64,8 +69,8 @@ def claim(folder: Path, overwrite: bool) -> None:
 
 
 def write_begun(folder: Path, begun: Begun) -> None:
-    """detection.yaml: the encoder's place and every field."""
-    plain = {"target": str(begun.target), "detection": to_plain(begun.config)}
+    """detection.yaml: the encoder's place, every field, and check sums of the pictures and of the encoder."""
+    plain = {"target": str(begun.target), "detection": to_plain(begun.config), "identity": dict(begun.identity)}
     write_text(folder / DETECTION, yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
 
 
@@ -76,9 +81,20 @@ def read_begun(folder: Path) -> Begun:
         raise UserError(f"'{folder}' holds no detection transfer to go on with: there is no {DETECTION} in it.")
     try:
         plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Begun(Path(plain["target"]), from_plain(Detection, plain["detection"]))
+        return Begun(Path(plain["target"]), from_plain(Detection, plain["detection"]), plain.get("identity") or {})
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, UserError) as error:
         raise UserError(f"'{path}' can't be read: {error}") from error
+
+
+def require_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to mix what was learned from other settings, pictures or weights into a transfer."""
+    changed = differences(then, now)
+    if changed:
+        listed = ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
+        raise UserError(
+            f"the settings, the pictures or the encoder have changed since the transfer was begun ({listed}). Put "
+            "them back, or begin anew with another --out."
+        )
 
 
 def read_arm(folder: Path) -> Arm | None:

@@ -79,6 +79,15 @@ def run_of(place: Path) -> Path | None:
     return folder if NAME.fullmatch(place.name) and (folder / CONFIG).is_file() else None
 
 
+def require_finished(place: Path, who: Subject, unfinished: bool, purpose: str) -> None:
+    """A checkpoint that is named is meant; the newest one of a run that was cut must be asked for."""
+    if run_of(place) == place and not (place / SUMMARY).exists() and not unfinished:
+        raise UserError(
+            f"the run in '{place}' has not come to its end: its newest checkpoint is after step {who.step}. Go on with "
+            f"it, phinets train --resume {place}, or say --unfinished to {purpose} what it has learned so far."
+        )
+
+
 def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], int | None]:
     """The weights of a run's backbone; and after which step, where they are of its newest or a given checkpoint."""
     file = folder / BACKBONES[clock]

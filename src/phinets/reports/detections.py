@@ -33,7 +33,7 @@ class Seen(NamedTuple):
 
 
 def precision_table(summary: DetectionSummary) -> Table:
-    """AP, AP50 and AP75 of each detector and, on VOC's own classes, the paper's."""
+    """AP, AP50 and AP75 of each detector and, where pictures and metric are the paper's, the paper's."""
     table = Table(title=f"average precision (%), {summary.metric}, on {summary.data}", caption=summary.describe())
     for name in ("weights", "AP", "AP50", "AP75", "loss first → last"):
         table.add_column(name, justify="left" if name == "weights" else "right")
@@ -41,8 +41,10 @@ def precision_table(summary: DetectionSummary) -> Table:
         of = arm.precision[summary.metric]
         losses = f"{arm.loss_first:.3f} → {arm.loss_last:.3f}"
         table.add_row(arm.called, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
-    for row in PAPER_VOC[summary.paper] if summary.paper else ():
-        table.add_row(f"paper, {summary.paper}: {row.pretrained}", *map(_percent, (row.ap, row.ap50, row.ap75)), "")
+    for row in PAPER_VOC[summary.comparable] if summary.comparable else ():
+        table.add_row(
+            f"paper, {summary.comparable}: {row.pretrained}", *map(_percent, (row.ap, row.ap50, row.ap75)), ""
+        )
     return table
 
 
