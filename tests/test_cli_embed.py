@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,6 +18,7 @@ from PIL import Image
 from rich.console import Console
 
 import phinets
+from phinets.config.errors import UserError
 from phinets.config.exam import Exam
 from phinets.experiments import feature_tables
 from phinets.experiments.examining import examined
@@ -175,6 +177,29 @@ def test_the_map_and_the_sheet_have_their_data_beside_them(
         assert Image.open(tmp_path / name).size[0] > 300
 
 
+@pytest.mark.parametrize("error", [UserError("no room."), MemoryError()])
+def test_a_drawing_that_fails_leaves_the_features(
+    error: Exception, embed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    assert said([*embed, "--out", str(tmp_path / "wanted.npz")], capsys)[0] == 0
+
+    def failing(*_: object) -> None:
+        raise error
+
+    out, picture = tmp_path / "f.npz", tmp_path / "map.png"
+    words = [*embed, "--out", str(out), "--map", str(picture)]
+    with monkeypatch.context() as patch, suppress(MemoryError):
+        patch.setattr("phinets.experiments.looking.map_of", failing)
+        code, _, err = said(words, capsys)
+        assert code == 2
+        assert f"no room. The features are in '{out}'; the same command with --overwrite draws them." in err
+    assert np.array_equal(table(out)["features"], table(tmp_path / "wanted.npz")["features"])
+    assert not picture.exists()
+    assert said([*words, "--overwrite"], capsys)[0] == 0
+    assert picture.exists()
+    assert not shards_beside(out).exists()
+
+
 def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbour(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -204,6 +229,11 @@ def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_ne
         (["RUN", "--map", "a.png", "--neighbours", "a.svg"], "name one file twice"),
         (["RUN", "--query-images", "x.png"], "--query-images needs --neighbours"),
         (["RUN", "--neighbours", "n.png", "--query-images", "x.png"], "there is no picture 'x.png'"),
+        (["RUN", "--neighbours", "n.png", "--query-images", "torn.png"], "'torn.png' can't be used"),
+        (["RUN", "--neighbours", "n.png", "--queries", "100000"], "Ask for fewer --queries"),
+        (["RUN", "--neighbours", "n.png", "--near", "140", "--queries", "20"], "a sheet of 20 rows with 141 pictures"),
+        (["RUN", "--map", "m.png", "--thumbnails", "100000"], "has room for 1,000. Ask for fewer"),
+        (["RUN", "--map", "m.png", "--map-method", "tsne", "--data", "folder:three"], "Say --map-method pca"),
         (["RUN", "--data", "folder:nothing"], "there is no folder"),
         (["RUN", "--part", "bank"], "there is no part called 'bank'"),
         (["RUN", "--batch", "0"], "batch is 0, but must be at least 1"),
@@ -222,7 +252,9 @@ def test_a_mistake_gets_one_paragraph_and_leaves_nothing(
     config.write_text(config.read_text().replace("method: x-phinet", "method: simsiam"))
     shutil.rmtree("UNBEGUN/checkpoints")
     Path("UNBEGUN/summary.json").unlink()
-    for name in ("there.npz", "there.png", "s.csv"):
+    for i in range(3):
+        making.save(Path("three") / f"{i}.png")
+    for name in ("there.npz", "there.png", "s.csv", "torn.png"):
         Path(name).write_text("mine")
     before = sorted(Path.cwd().rglob("*"))
     code, out, err = said(["embed", *words, "--device", "cpu"], capsys)
