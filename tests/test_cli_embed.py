@@ -111,6 +111,21 @@ def test_a_folder_without_classes_has_empty_labels(run_folder: Path, tmp_path: P
     assert picture.exists()
 
 
+def test_a_single_picture_can_be_embedded(run_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    making.save(tmp_path / "one" / "deep" / "a.png")
+    words = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'one'}", "--device", "cpu"]
+    pictures = ["--map", str(tmp_path / "map.png"), "--neighbours", str(tmp_path / "sheet.png")]
+    code, _, err = said([*words, "--out", str(tmp_path / "f.npz"), *pictures], capsys)
+    assert code == 0, err
+    found = table(tmp_path / "f.npz")
+    assert found["paths"].tolist() == [str(tmp_path / "one" / "deep" / "a.png")]
+    assert found["labels"].tolist() == [""]
+    assert found["features"].shape == (1, 128)
+    code, _, err = said([*words, "--out", str(tmp_path / "g.npz"), "--part", "train"], capsys)
+    assert code == 2
+    assert "only 1 image to learn from and to ask about" in err
+
+
 def test_bad_images_are_named_counted_and_left_out(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
