@@ -107,6 +107,15 @@ def test_arrays_give_the_same_with_channels_first_or_last_as_tensors_or_not(enco
     assert_close(encoder([Image.fromarray(one) for one in last]), wanted)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_opened_picture_as_an_array_is_taken_without_a_warning(encoder: Encoder) -> None:
+    picture = Image.effect_noise((16, 16), 50).convert("RGB")
+    array = np.asarray(picture)
+    assert not array.flags.writeable
+    assert torch.equal(encoder(array), encoder(array.copy()))
+    assert torch.equal(encoder([array, array]), encoder(np.stack([array, array])))
+
+
 def test_arrays_of_another_size_are_prepared_as_the_evaluation_prepares_them(
     encoder: Encoder, run_folder: Path
 ) -> None:

@@ -75,6 +75,7 @@ def _tensor(array: Array) -> Tensor:
     if isinstance(array, Tensor):
         return array
     try:
-        return torch.from_numpy(np.ascontiguousarray(array))
+        whole = np.ascontiguousarray(array)
+        return torch.from_numpy(whole if whole.flags.writeable else whole.copy())  # torch warns of what is read-only
     except TypeError as error:
         raise UserError(f"the pictures are {array.dtype}, but must be uint8 (0–255).") from error
