@@ -146,8 +146,14 @@ def test_bad_images_are_named_counted_and_left_out(
     assert code == 2
     assert "2 images can't be used, and --max-bad-images is 1" in err
     assert not (tmp_path / "g.npz").exists()
+    assert "Mend them, or raise --max-bad-images. With --overwrite it begins anew" in err
     assert said([*few[:-1], "2"], capsys)[0] == 0  # and goes on when told to
     assert table(tmp_path / "g.npz")["features"].shape == (26, 128)
+    mended = [*few, "--overwrite"]
+    assert said(mended, capsys)[0] == 2
+    making.save(photos / "apple" / "00-torn.png")
+    assert said(mended, capsys)[0] == 0
+    assert table(tmp_path / "g.npz")["features"].shape == (27, 128)
 
 
 def test_a_folder_of_nothing_but_bad_images_is_told_and_leaves_nothing(
@@ -228,6 +234,20 @@ def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_ne
     assert all(row["neighbour"] != str(inside) for row in rows[:2])
     assert rows[2]["neighbour"] == str(photos / "pear" / "15.png")
     assert float(rows[2]["cosine"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_picture_is_not_its_own_neighbour_however_it_is_spelt(
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    inside, link = photos / "apple" / "06.png", tmp_path / "link.png"
+    link.symlink_to(inside)
+    asked = [str(link), str(photos / "pear" / ".." / "apple" / "06.png")]
+    asking = ["--neighbours", str(tmp_path / "s.png"), "--near", "2", "--query-images", *asked]
+    code, _, err = said([*embed, "--out", str(tmp_path / "f.npz"), *asking], capsys)
+    assert code == 0, err
+    rows = list(csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8")))
+    assert len(rows) == 4
+    assert all(row["query"] == str(inside) != row["neighbour"] for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,10 @@ def _tell(rejects: Rejects) -> None:
     """A note for each image that can't be used; no further where there are too many."""
     for where, why in rejects.drain():
         warnings.warn(f"'{where}' can't be used and is skipped: {why}.", stacklevel=4)
-    rejects.require_few()
+    try:
+        rejects.require_few()
+    except UserError as error:
+        raise UserError(f"{error} With --overwrite it begins anew, as it must with images that were mended.") from error
 
 
 class Pending:

@@ -1,5 +1,6 @@
 """What was learned, to be looked at: a map of features, and the neighbours of some images."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -106,8 +107,9 @@ def neighbours_among(features: Features, queries: int, near: int) -> list[Query]
 
 def neighbours_of(features: Features, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
     """Images in files with their nearest neighbours by cosine; one that is in the collection is not its own."""
-    places = {name: place for place, name in enumerate(features.collection.names(features.rows.tolist()))}
-    itself = [places.get(shown(path.expanduser().absolute()), -1) for path in paths]
+    files = features.collection.files(features.rows.tolist())
+    places = {os.path.realpath(file): place for place, file in enumerate(files) if file is not None}
+    itself = [places.get(os.path.realpath(path.expanduser()), -1) for path in paths]
     images = [
         _seen(features, place) if place >= 0 else Seen(name=shown(path), label="", picture=_hwc(picture))
         for path, place, picture in zip(paths, itself, squares(paths, SIDE), strict=True)
