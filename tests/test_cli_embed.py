@@ -126,6 +126,16 @@ def test_a_single_picture_can_be_embedded(run_folder: Path, tmp_path: Path, caps
     assert "only 1 image to learn from and to ask about" in err
 
 
+def test_what_embed_wrote_is_known_to_eval_which_says_what_it_needs(
+    embed: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert said([*embed, "--out", str(tmp_path / "f.npz")], capsys)[0] == 0
+    code, _, err = said(["eval", "knn", str(tmp_path / "f.npz")], capsys)
+    assert code == 2
+    assert "is a table by `phinets embed`" in err
+    assert "Give the run or the weights themselves" in err
+
+
 def test_bad_images_are_named_counted_and_left_out(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
