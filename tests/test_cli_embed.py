@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,6 +18,7 @@ from PIL import Image
 from rich.console import Console
 
 import phinets
+from phinets.config.errors import UserError
 from phinets.config.exam import Exam
 from phinets.experiments import feature_tables
 from phinets.experiments.examining import examined
@@ -109,6 +111,31 @@ def test_a_folder_without_classes_has_empty_labels(run_folder: Path, tmp_path: P
     assert picture.exists()
 
 
+def test_a_single_picture_can_be_embedded(run_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    making.save(tmp_path / "one" / "deep" / "a.png")
+    words = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'one'}", "--device", "cpu"]
+    pictures = ["--map", str(tmp_path / "map.png"), "--neighbours", str(tmp_path / "sheet.png")]
+    code, _, err = said([*words, "--out", str(tmp_path / "f.npz"), *pictures], capsys)
+    assert code == 0, err
+    found = table(tmp_path / "f.npz")
+    assert found["paths"].tolist() == [str(tmp_path / "one" / "deep" / "a.png")]
+    assert found["labels"].tolist() == [""]
+    assert found["features"].shape == (1, 128)
+    code, _, err = said([*words, "--out", str(tmp_path / "g.npz"), "--part", "train"], capsys)
+    assert code == 2
+    assert "only 1 image to learn from and to ask about" in err
+
+
+def test_what_embed_wrote_is_known_to_eval_which_says_what_it_needs(
+    embed: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert said([*embed, "--out", str(tmp_path / "f.npz")], capsys)[0] == 0
+    code, _, err = said(["eval", "knn", str(tmp_path / "f.npz")], capsys)
+    assert code == 2
+    assert "is a table by `phinets embed`" in err
+    assert "Give the run or the weights themselves" in err
+
+
 def test_bad_images_are_named_counted_and_left_out(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -129,8 +156,14 @@ def test_bad_images_are_named_counted_and_left_out(
     assert code == 2
     assert "2 images can't be used, and --max-bad-images is 1" in err
     assert not (tmp_path / "g.npz").exists()
+    assert "Mend them, or raise --max-bad-images. With --overwrite it begins anew" in err
     assert said([*few[:-1], "2"], capsys)[0] == 0  # and goes on when told to
     assert table(tmp_path / "g.npz")["features"].shape == (26, 128)
+    mended = [*few, "--overwrite"]
+    assert said(mended, capsys)[0] == 2
+    making.save(photos / "apple" / "00-torn.png")
+    assert said(mended, capsys)[0] == 0
+    assert table(tmp_path / "g.npz")["features"].shape == (27, 128)
 
 
 def test_a_folder_of_nothing_but_bad_images_is_told_and_leaves_nothing(
@@ -175,6 +208,29 @@ def test_the_map_and_the_sheet_have_their_data_beside_them(
         assert Image.open(tmp_path / name).size[0] > 300
 
 
+@pytest.mark.parametrize("error", [UserError("no room."), MemoryError()])
+def test_a_drawing_that_fails_leaves_the_features(
+    error: Exception, embed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    assert said([*embed, "--out", str(tmp_path / "wanted.npz")], capsys)[0] == 0
+
+    def failing(*_: object) -> None:
+        raise error
+
+    out, picture = tmp_path / "f.npz", tmp_path / "map.png"
+    words = [*embed, "--out", str(out), "--map", str(picture)]
+    with monkeypatch.context() as patch, suppress(MemoryError):
+        patch.setattr("phinets.experiments.looking.map_of", failing)
+        code, _, err = said(words, capsys)
+        assert code == 2
+        assert f"no room. The features are in '{out}'; the same command with --overwrite draws them." in err
+    assert np.array_equal(table(out)["features"], table(tmp_path / "wanted.npz")["features"])
+    assert not picture.exists()
+    assert said([*words, "--overwrite"], capsys)[0] == 0
+    assert picture.exists()
+    assert not shards_beside(out).exists()
+
+
 def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbour(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -188,6 +244,20 @@ def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_ne
     assert all(row["neighbour"] != str(inside) for row in rows[:2])
     assert rows[2]["neighbour"] == str(photos / "pear" / "15.png")
     assert float(rows[2]["cosine"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_picture_is_not_its_own_neighbour_however_it_is_spelt(
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    inside, link = photos / "apple" / "06.png", tmp_path / "link.png"
+    link.symlink_to(inside)
+    asked = [str(link), str(photos / "pear" / ".." / "apple" / "06.png")]
+    asking = ["--neighbours", str(tmp_path / "s.png"), "--near", "2", "--query-images", *asked]
+    code, _, err = said([*embed, "--out", str(tmp_path / "f.npz"), *asking], capsys)
+    assert code == 0, err
+    rows = list(csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8")))
+    assert len(rows) == 4
+    assert all(row["query"] == str(inside) != row["neighbour"] for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +274,11 @@ def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_ne
         (["RUN", "--map", "a.png", "--neighbours", "a.svg"], "name one file twice"),
         (["RUN", "--query-images", "x.png"], "--query-images needs --neighbours"),
         (["RUN", "--neighbours", "n.png", "--query-images", "x.png"], "there is no picture 'x.png'"),
+        (["RUN", "--neighbours", "n.png", "--query-images", "torn.png"], "'torn.png' can't be used"),
+        (["RUN", "--neighbours", "n.png", "--queries", "100000"], "Ask for fewer --queries"),
+        (["RUN", "--neighbours", "n.png", "--near", "140", "--queries", "20"], "a sheet of 20 rows with 141 pictures"),
+        (["RUN", "--map", "m.png", "--thumbnails", "100000"], "has room for 1,000. Ask for fewer"),
+        (["RUN", "--map", "m.png", "--map-method", "tsne", "--data", "folder:three"], "Say --map-method pca"),
         (["RUN", "--data", "folder:nothing"], "there is no folder"),
         (["RUN", "--part", "bank"], "there is no part called 'bank'"),
         (["RUN", "--batch", "0"], "batch is 0, but must be at least 1"),
@@ -222,7 +297,9 @@ def test_a_mistake_gets_one_paragraph_and_leaves_nothing(
     config.write_text(config.read_text().replace("method: x-phinet", "method: simsiam"))
     shutil.rmtree("UNBEGUN/checkpoints")
     Path("UNBEGUN/summary.json").unlink()
-    for name in ("there.npz", "there.png", "s.csv"):
+    for i in range(3):
+        making.save(Path("three") / f"{i}.png")
+    for name in ("there.npz", "there.png", "s.csv", "torn.png"):
         Path(name).write_text("mine")
     before = sorted(Path.cwd().rglob("*"))
     code, out, err = said(["embed", *words, "--device", "cpu"], capsys)

@@ -1,5 +1,6 @@
 """Checkpoints: whole or not there, verified, and the right ones kept."""
 
+import errno
 import shutil
 from pathlib import Path
 from typing import BinaryIO
@@ -57,6 +58,17 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> 
         write_whole(path, half)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT, errno.EACCES])
+def test_space_is_asked_for_only_where_space_is_lacking(number: int, tmp_path: Path) -> None:
+    def failing(file: BinaryIO) -> None:
+        raise OSError(number, "as the system says it")
+
+    with pytest.raises(UserError, match="can't be written: as the system says it") as told:
+        write_whole(tmp_path / "file", failing)
+    full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    assert ("Free some space" in str(told.value), "Choose another place" in str(told.value)) == (full, not full)
 
 
 @pytest.mark.parametrize("where", [0.1, 0.5, 0.9])

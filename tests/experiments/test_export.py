@@ -33,6 +33,19 @@ def test_a_fresh_torchvision_model_takes_the_file_strictly(name: str, run_folder
     assert same(fresh, encoder)
 
 
+def test_the_card_tells_a_classifier_that_nobody_trained_from_one_that_was_left_out(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    run_with("resnet18", run_folder, tmp_path / "run")
+    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / "own.pth")
+    exported(tmp_path / "run", "torchvision", tmp_path / "w.pth")
+    exported(tmp_path / "own.pth", "torchvision", tmp_path / "v.pth", backbone="resnet18", image_size=32)
+    ours, theirs = ((tmp_path / f"{name}.pth.md").read_text() for name in "wv")
+    assert "nothing has trained it" in ours
+    assert "nothing has trained it" not in theirs
+    assert "the file's own, where it had one, was left out" in theirs
+
+
 def test_a_headless_file_is_for_a_model_without_fc(run_folder: Path, tmp_path: Path) -> None:
     encoder = run_with("resnet18", run_folder, tmp_path / "run")
     exported(tmp_path / "run", "torchvision", tmp_path / "w.safetensors", headless=True)

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import phinets
+from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.views import PLANS
 from phinets.experiments.export import to_onnx
@@ -128,3 +130,35 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UserError, match=rf'needs {package}.*pip install "phinets\[onnx\]"'):
         exported(run_folder, "onnx", tmp_path / "w.onnx")
+
+
+OWN = """
+import torch
+
+def tiny():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "mean", "whose"),
+    [
+        ("timm:test_vit", 160, (0.5, 0.5, 0.5), "what this kind of encoder is made for"),
+        ("own_encoder.tiny", 32, PLANS["simsiam-cifar"].mean, "ImageNet's"),
+    ],
+)
+def test_a_file_s_graph_of_bytes_gives_what_load_gives(
+    name: str, side: int, mean: tuple[float, ...], whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name.startswith("timm:"):
+        pytest.importorskip("timm")
+    (tmp_path / "own_encoder.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    torch.save(backbone(name).state_dict(), tmp_path / "w.pth")
+    exported(tmp_path / "w.pth", "onnx", tmp_path / "w.onnx", backbone=name, with_preprocessing=True)
+    encoder = phinets.load(tmp_path / "w.pth", device="cpu", backbone=name)
+    assert (encoder.image_size, encoder.plan.mean) == (side, mean)
+    given = torch.randint(256, (3, 3, side, side), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    found = session_of(tmp_path / "w.onnx").run(["features"], {"images": given.numpy()})[0]
+    assert np.allclose(found, encoder(given).numpy(), rtol=0, atol=1e-4)
+    assert f"(not said by the file: {whose})" in (tmp_path / "w.onnx.md").read_text()

@@ -107,6 +107,15 @@ def test_arrays_give_the_same_with_channels_first_or_last_as_tensors_or_not(enco
     assert_close(encoder([Image.fromarray(one) for one in last]), wanted)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_opened_picture_as_an_array_is_taken_without_a_warning(encoder: Encoder) -> None:
+    picture = Image.effect_noise((16, 16), 50).convert("RGB")
+    array = np.asarray(picture)
+    assert not array.flags.writeable
+    assert torch.equal(encoder(array), encoder(array.copy()))
+    assert torch.equal(encoder([array, array]), encoder(np.stack([array, array])))
+
+
 def test_arrays_of_another_size_are_prepared_as_the_evaluation_prepares_them(
     encoder: Encoder, run_folder: Path
 ) -> None:
@@ -229,6 +238,7 @@ def test_it_says_whose_features_it_gives(encoder: Encoder, run_folder: Path) -> 
         ([np.zeros((16, 16, 3), np.uint8), np.zeros((16, 17, 3), np.uint8)], "several shapes"),
         ([np.zeros((16, 16, 3), np.uint8), Image.new("RGB", (8, 8))], "arrays alone"),
         ([1, 2], "the pictures are int"),
+        (None, "the pictures are NoneType. Give opened pictures"),
         (Image.new("F", (8, 8)), "picture 0 can't be used: its pixels are floats"),
         ("nowhere.png", "'nowhere.png' can't be used: No such file"),
     ],
@@ -236,6 +246,33 @@ def test_it_says_whose_features_it_gives(encoder: Encoder, run_folder: Path) -> 
 def test_what_is_no_picture_is_told(encoder: Encoder, given: Any, says: str) -> None:
     with pytest.raises(UserError, match=says):
         encoder(given)
+
+
+def test_pictures_may_come_from_a_generator(encoder: Encoder, photos: list[Path]) -> None:
+    assert torch.equal(encoder(path for path in photos), encoder(photos))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"image_size": "64"}, r"image_size is '64' \(str\), but must be a whole number"),
+        ({"device": None}, "device is None"),
+        ({"backbone": 3}, "backbone is 3"),
+        ({"place": None}, "place is None"),
+        ({"device": "abacus"}, 'Use device="auto", or cpu'),
+        ({"backbone": "resnet18"}, "Leave out backbone=…"),
+        ({"place": "bare.pth"}, "Say it with backbone=…: a name"),
+        ({"place": "bare.pth", "part": "slow", "backbone": "resnet18"}, 'Leave out part="slow"'),
+    ],
+)
+def test_arguments_that_load_can_t_use_are_told_by_their_names(
+    given: dict[str, Any], says: str, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"weight": torch.zeros(1)}, "bare.pth")
+    with pytest.raises(UserError, match=says) as told:
+        load(**{"place": run_folder, **given})
+    assert "--" not in str(told.value)
 
 
 def test_a_part_that_no_encoder_has_is_told(run_folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from phinets.experiments.embed import Work
     from phinets.experiments.feature_tables import Table
 
+THUMBNAILS = 1_000
+"""Images that a map has room for."""
+
 
 @dataclass(frozen=True)
 class Embed:
@@ -59,6 +62,8 @@ class Embed:
 
     def __post_init__(self) -> None:
         require_at_least(self, batch=1, queries=1, near=1, thumbnails=0)
+        if self.thumbnails > THUMBNAILS:
+            raise UserError(f"thumbnails is {self.thumbnails}, but a map has room for {THUMBNAILS:,}. Ask for fewer.")
         if self.query_images and self.neighbours is None:
             raise UserError("--query-images needs --neighbours, the picture that they go into.")
 
@@ -79,9 +84,10 @@ def command(words: list[str]) -> Outcome:
 
     require_format(options.out)
     todo = work(options.target, options.sight, options.part, options.batch)
+    _require_pictures(options, todo)
     with CountBar(Console(stderr=True)) as bar, embedded(todo, options.out, options.overwrite, bar) as table:
-        files = _drawn(options, todo, table)
         write_table(options.out, table)
+        files = _drawn(options, todo, table)
         about = table.about
     document = {"out": str(options.out), **about, **files}
     told = (
@@ -110,10 +116,35 @@ def _require_places(options: Embed) -> None:
             raise UserError(f"there is no picture '{path}' to ask with.")
 
 
+def _require_pictures(options: Embed, todo: "Work") -> None:
+    """Refuse pictures that can't be drawn of this data, or asked with, before the work."""
+    if not options.pictures:
+        return
+    from phinets.experiments.looking import require_askable, require_map
+    from phinets.reports.neighbours import require_sheet
+
+    n = len(todo.collection)
+    if options.map is not None:
+        require_map(n, todo.encoder.num_features, options.map_method)
+    if options.neighbours is not None:
+        require_sheet(len(options.query_images) or min(options.queries, n), 1 + min(options.near, n))
+        require_askable(options.query_images)
+
+
 def _drawn(options: Embed, todo: "Work", table: "Table") -> dict[str, str]:
-    """Draw the pictures that are asked for; where they are."""
+    """Draw the pictures that are asked for, of features that are safe already; where they are."""
     if not options.pictures:
         return {}
+    try:
+        _draw(options, todo, table)
+    except UserError as error:
+        raise UserError(
+            f"{error} The features are in '{options.out}'; the same command with --overwrite draws them."
+        ) from error
+    return {option.removeprefix("--"): str(path) for option, path in options.pictures.items()}
+
+
+def _draw(options: Embed, todo: "Work", table: "Table") -> None:
     from phinets.experiments.looking import gathered, map_of, neighbours_among, neighbours_of
     from phinets.reports.feature_map import feature_map
     from phinets.reports.neighbours import neighbours_lines, neighbours_sheet
@@ -131,4 +162,3 @@ def _drawn(options: Embed, todo: "Work", table: "Table") -> dict[str, str]:
         )
         save_figure(options.neighbours, neighbours_sheet(queries, title))
         save_lines(options.neighbours.with_suffix(".csv"), neighbours_lines(queries))
-    return {option.removeprefix("--"): str(path) for option, path in options.pictures.items()}

@@ -27,7 +27,7 @@ class Sight:
     image_size: int | None = None
     """Side of the images that the encoder sees, in pixels; unset: the run's, else what suits the encoder: 224 or 32."""
     views: str | None = None
-    """The view plan whose mean and std the encoder is used to; unset: the run's, else ImageNet's."""
+    """The view plan whose mean and std the encoder is used to; unset: the run's, else timm's or ImageNet's."""
     max_bad_images: int = 10
     """How many images that can't be used are told and skipped; one more, and it stops."""
     device: str = "auto"

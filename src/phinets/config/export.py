@@ -24,7 +24,7 @@ class ExportOptions:
     image_size: int | None = None
     """Side of the images that the encoder sees, in pixels; unset: as in the run or the file, else what suits it."""
     views: str | None = None
-    """For a file of weights: the view plan whose mean and std it knows; unset: as the file says, else ImageNet's."""
+    """For a file of weights: the view plan whose mean and std it knows; unset: the file's, else timm's, ImageNet's."""
     headless: bool = False
     """torchvision: for a model whose fc is nn.Identity(). Otherwise fc, which a fresh model has, is in it as zeros."""
     with_preprocessing: bool = False

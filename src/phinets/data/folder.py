@@ -1,7 +1,9 @@
 """A folder of images: every picture below it, whatever the nesting; labelled by subfolder, or not at all."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -60,6 +62,15 @@ def lone_class(path: str, split: Split) -> Split:
     return replace(one, classes=tuple(shown(top) for top in tops if top is not None))
 
 
+def only_picture(path: str, options: DataOptions) -> Split | None:
+    """The picture of a folder that holds no other, with nothing beside it to ask about; None where it holds more."""
+    root = Path(path).expanduser()
+    found = list(islice(_walked(root), 2)) if root.is_dir() else []
+    if len(found) != 1 or options.classes:
+        return None
+    return Split(_part(root, found, (), options), _part(root, [], (), options), ())
+
+
 def imagenet(options: DataOptions) -> Split:
     """ImageNet (or any other data) in class folders under train/ and val/ of ROOT/imagenet, or of ROOT itself."""
     root = IMAGENET(options)
@@ -91,20 +102,21 @@ def _part(root: Path, names: list[str], classes: tuple[str, ...], options: DataO
 
 
 def _pictures(root: Path) -> list[str]:
-    """Every picture below a folder, by its path from there, in an order that is the same on every machine.
+    """Every picture below a folder, by its path from there, in an order that is the same on every machine."""
+    return sorted(_walked(root))
+
+
+def _walked(root: Path) -> Iterator[str]:
+    """The pictures as they are met.
 
     Hidden files are no pictures, and folders behind links are not entered: they might lead back here.
     """
-    found: list[str] = []
     for base, folders, names in os.walk(root, onerror=_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         inside = os.path.relpath(base, root)
-        found += [
-            os.path.normpath(os.path.join(inside, name))
-            for name in names
-            if name.lower().endswith(ENDINGS) and not name.startswith(".")
-        ]
-    return sorted(found)
+        for name in names:
+            if name.lower().endswith(ENDINGS) and not name.startswith("."):
+                yield os.path.normpath(os.path.join(inside, name))
 
 
 def _unreadable(error: OSError) -> NoReturn:

@@ -1,6 +1,6 @@
 """Pictures as people hand them over: opened ones, files, or arrays of bytes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from phinets.data.files import squares
 
 Picture = Image.Image | str | Path
 Array = Tensor | NDArray[np.uint8]
-Given = Picture | Array | Sequence[Picture] | Sequence[Array]
+Given = Picture | Array | Iterable[Picture] | Iterable[Array]
 """One picture or many: opened by Pillow, in files, or bytes with their channels first or last."""
 
 
@@ -30,12 +30,23 @@ def given_chunks(given: Given, side: int, at_once: int) -> Iterator[Tensor]:
     if isinstance(given, Tensor | np.ndarray):
         yield from _channels_first(given).split(at_once) if len(given) else ()
         return
+    given = _listed(given)
     kinds = {isinstance(one, Image.Image | str | Path) for one in given}
     if kinds == {True}:
         for first in range(0, len(given), at_once):
-            yield squares(given[first : first + at_once], side, first)  # type: ignore[arg-type]  # as `kinds` says
+            yield squares(given[first : first + at_once], side, first)
     elif kinds:
         yield from _channels_first(_one_array(given)).split(at_once)
+
+
+def _listed(given: Iterable[Any]) -> list[Any]:
+    """Whatever can be gone through, once or often, as a list."""
+    try:
+        return list(given)
+    except TypeError:
+        raise UserError(
+            f"the pictures are {type(given).__name__}. Give opened pictures, paths or uint8 arrays, one or many."
+        ) from None
 
 
 def _one_array(given: Sequence[Any]) -> Tensor:
@@ -75,6 +86,7 @@ def _tensor(array: Array) -> Tensor:
     if isinstance(array, Tensor):
         return array
     try:
-        return torch.from_numpy(np.ascontiguousarray(array))
+        whole = np.ascontiguousarray(array)
+        return torch.from_numpy(whole if whole.flags.writeable else whole.copy())  # torch warns of what is read-only
     except TypeError as error:
         raise UserError(f"the pictures are {array.dtype}, but must be uint8 (0–255).") from error

@@ -1,5 +1,6 @@
 """Files that are whole or not there."""
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,6 +10,8 @@ from typing import BinaryIO
 from phinets.config.errors import UserError
 
 PART = ".part"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says where there is no room: on the disk, for this person, for such a large file."""
 
 
 def write_whole(
@@ -32,21 +35,31 @@ def write_whole(
         aside.replace(final)
         _flush_names(path.parent)
     except (OSError, RuntimeError) as error:  # torch speaks of a full disk in a RuntimeError
-        raise UserError(f"'{path}' can't be written: {_reason(error)}. Free some space.") from error
+        raise UserError(f"'{path}' can't be written: {_reason(error)}. {_cure(error)}") from error
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
     return final
 
 
-def _reason(error: BaseException | None) -> str:
+def _reason(error: BaseException) -> str:
     """The system's word for what went wrong, behind whatever a library made of it."""
-    first = str(error).splitlines()[0]
-    while error is not None:
-        if isinstance(error, OSError) and error.strerror:
-            return error.strerror
+    said = _by_system(error)
+    return (said and said.strerror) or str(error).splitlines()[0]
+
+
+def _cure(error: BaseException) -> str:
+    said = _by_system(error)
+    return (
+        "Free some space." if said is None or said.errno in FULL else "Choose another place, or make this one usable."
+    )
+
+
+def _by_system(error: BaseException | None) -> OSError | None:
+    """The system's own error, behind whatever a library made of it."""
+    while error is not None and not (isinstance(error, OSError) and error.strerror):
         error = error.__cause__ or error.__context__
-    return first
+    return error
 
 
 def is_remnant(path: Path) -> bool:

@@ -17,7 +17,7 @@ AT_ONCE = 8_192
 LONG, EXAGGERATED = 500, 150
 """Steps of t-SNE, and how many of them pull neighbours together more strongly than they are."""
 EXAGGERATION = 12.0
-MOST = 3_000
+FEWEST, MOST = 4, 3_000
 """Points that t-SNE can be asked for: each is compared with every other at every step."""
 AXES = 50
 """Principal components that t-SNE sees."""
@@ -73,8 +73,10 @@ def tsne(points: Tensor, perplexity: float = 30.0, steps: int = LONG) -> Tensor:
     Minimises KL(P‖Q), Q ∝ 1/(1 + ‖yᵢ − yⱼ‖²), by gradient steps with momentum and gains. It begins with the first two
     coordinates instead of a random drawing, so the same points give the same map. n ≤ 3,000.
     """
-    if not 4 <= len(points) <= MOST:
-        raise UserError(f"t-SNE was asked for {len(points)} points, but takes 4 to {MOST:,}. Use PCA, or fewer images.")
+    if not FEWEST <= len(points) <= MOST:
+        raise UserError(
+            f"t-SNE was asked for {len(points)} points, but takes {FEWEST} to {MOST:,}. Use PCA, or fewer images."
+        )
     require_numbers(points, "map")
     n = len(points)
     with alone_if_small(PER_PAIR * n * n):

@@ -62,6 +62,11 @@ class Collection:
         """The paths of images in files; `train/17` for row 17 of a set in memory."""
         return [_name(name, part, row) for name, part, row in map(self._located, rows)]
 
+    def files(self, rows: Sequence[int]) -> list[str | None]:
+        """Where images in files lie; None for those in memory."""
+        located = ((part.images, row) for _, part, row in map(self._located, rows))
+        return [os.fspath(images.paths[row]) if isinstance(images, Files) else None for images, row in located]
+
     def labels(self, rows: Sequence[int]) -> list[str]:
         """The names of their classes, empty where nobody said."""
         numbers = [-1 if part.labels is None else int(part.labels[row]) for _, part, row in map(self._located, rows)]

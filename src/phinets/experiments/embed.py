@@ -16,7 +16,9 @@ from torch import nn
 
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.exam import Sight
-from phinets.data import Rejects, Taken, load
+from phinets.config.run import DataOptions
+from phinets.data import Rejects, Split, Taken, load
+from phinets.data.folder import only_picture
 from phinets.engine.feed import ahead
 from phinets.engine.signals import Signals
 from phinets.evaluation.features import require_numbers
@@ -90,11 +92,18 @@ def work(place: Path, sight: Sight, part: Part = "all", batch: int | None = None
     return Work(
         place=place,
         encoder=encoder,
-        collection=collection(load(name, source), part),
+        collection=collection(_split(name, source, part), part),
         data=name,
         part=part,
         max_bad_images=sight.max_bad_images,
     )
+
+
+def _split(name: str, source: DataOptions, part: Part) -> Split:
+    """The data; who wants all of a folder may have one of a single picture, which can't be parted."""
+    kind, _, place = name.partition(":")
+    alone = only_picture(place, source) if kind == "folder" and part == "all" else None
+    return load(name, source) if alone is None else alone
 
 
 @contextmanager
@@ -161,7 +170,10 @@ def _tell(rejects: Rejects) -> None:
     """A note for each image that can't be used; no further where there are too many."""
     for where, why in rejects.drain():
         warnings.warn(f"'{where}' can't be used and is skipped: {why}.", stacklevel=4)
-    rejects.require_few()
+    try:
+        rejects.require_few()
+    except UserError as error:
+        raise UserError(f"{error} With --overwrite it begins anew, as it must with images that were mended.") from error
 
 
 class Pending:

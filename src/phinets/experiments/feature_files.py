@@ -3,10 +3,11 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import torch
@@ -50,12 +51,25 @@ def require_images(place: Path) -> None:
 
 def read_features(place: Path) -> tuple[Side, Side]:
     """What is known and what is asked about, from a folder of arrays or from an .npz."""
+    _require_sides(place)
     known, asked = (_side(place, side) for side in SIDES)
     if known.features.shape[1] != asked.features.shape[1]:
         widths = known.features.shape[1], asked.features.shape[1]
         raise UserError(f"'{place}' holds features of two widths, {widths[0]} and {widths[1]}: of two encoders.")
     require_classes(known.labels, asked.labels, str(place))
     return known, asked
+
+
+def _require_sides(place: Path) -> None:
+    """Refuse what `phinets embed` wrote, which is one table."""
+    names: set[str] = set()
+    with suppress(OSError, BadZipFile), ZipFile(place) as archive:  # a folder, or a torn file, which is told later
+        names |= set(archive.namelist())
+    if {"about.npy", "features.npy"} <= names and "train_features.npy" not in names:
+        raise UserError(
+            f"'{place}' is a table by `phinets embed`, which does not say what is known and what is asked about. "
+            "Give the run or the weights themselves, or features that `phinets eval features` kept of them."
+        )
 
 
 def _side(place: Path, side: str) -> Side:

@@ -1,6 +1,9 @@
 """An encoder to be used: frozen, with its own preprocessing."""
 
+import os
+import re
 from pathlib import Path
+from types import UnionType
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +23,13 @@ from phinets.views import prepare
 
 PIXELS = 2**22
 """Pixels that an encoder is shown together, at most: 83 images of 224 × 224."""
+SAID = {
+    r"--encoder (fast|slow)": r'part="\1"',
+    r"--device (\w+)": r'device="\1"',
+    r"--backbone": "backbone=…",
+    r"--image-size": "image_size=…",
+}
+"""Options of the command line, as arguments of `load`."""
 
 
 class Encoder(nn.Module):
@@ -89,8 +99,28 @@ def load(
     """
     if part not in ("fast", "slow"):
         raise UserError(f"part is '{part}', but an encoder is 'fast' or 'slow'. Choose one of them.")
+    _require("place", place, str | os.PathLike, 'a path, e.g. "runs/first"')
+    _require("device", device, str, 'a name, e.g. "cpu"')
+    _require("backbone", backbone, str | None, 'a name, e.g. "resnet18"')
+    _require("image_size", image_size, int | None, "a whole number of pixels, e.g. 64")
     sight = Sight(encoder=part, backbone=backbone, device=device, image_size=image_size)
-    return encoder_of(subject(Path(place).expanduser(), part, backbone), sight)
+    try:
+        return encoder_of(subject(Path(place).expanduser(), part, backbone), sight)
+    except UserError as error:
+        raise UserError(_as_arguments(str(error))) from error
+
+
+def _require(name: str, value: object, kind: type | UnionType, wanted: str) -> None:
+    """Refuse an argument of another kind."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise UserError(f"{name} is {value!r} ({type(value).__name__}), but must be {wanted}.")
+
+
+def _as_arguments(told: str) -> str:
+    """An error's advice for the command line as advice for Python: --device cpu → device="cpu"."""
+    for option, argument in SAID.items():
+        told = re.sub(option, argument, told)
+    return told
 
 
 def encoder_of(who: Subject, sight: Sight) -> Encoder:

@@ -1,5 +1,6 @@
 """What was learned, to be looked at: a map of features, and the neighbours of some images."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,7 +14,7 @@ from phinets.config.errors import UserError
 from phinets.data.files import squares
 from phinets.data.pictures import shown
 from phinets.evaluation.knn import nearest
-from phinets.evaluation.maps import AXES, MOST, principal, principal_map, tsne
+from phinets.evaluation.maps import AXES, FEWEST, MOST, principal, principal_map, tsne
 from phinets.experiments.collection import Collection
 from phinets.experiments.feature_tables import Table
 from phinets.experiments.loading import Encoder
@@ -47,14 +48,29 @@ def spread(n: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
+def require_map(n: int, d: int, method: Method) -> None:
+    """Refuse a map of n images by d features that can't be drawn."""
+    if d < 2:
+        raise UserError(f"a map needs two features at least, but the encoder gives {d}. Leave out --map.")
+    if method == "tsne" and n < FEWEST:
+        raise UserError(f"t-SNE needs {FEWEST} images at least, but there are {n}. Say --map-method pca.")
+
+
+def require_askable(paths: Sequence[Path]) -> None:
+    """Refuse a picture that can't be used to ask with."""
+    try:
+        squares(paths, SIDE)
+    except UserError as error:
+        raise UserError(f"{error} Mend it, or leave it out of --query-images.") from error
+
+
 def map_of(features: Features, method: Method, title: str, thumbnails: int = 0) -> FeatureMap:
     """Features on a plane: their first two principal components, or t-SNE of the first fifty.
 
     The axes are those of all features; of many, an evenly spread choice is shown.
     """
     n, d = features.array.shape
-    if d < 2:
-        raise UserError(f"a map needs two features at least, but the encoder gives {d}.")
+    require_map(n, d, method)
     chosen = spread(n, MOST if method == "tsne" else DRAWN)
     points, axes = _placed(features.array, chosen, method)
     rows = features.rows[chosen].tolist()
@@ -91,8 +107,9 @@ def neighbours_among(features: Features, queries: int, near: int) -> list[Query]
 
 def neighbours_of(features: Features, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
     """Images in files with their nearest neighbours by cosine; one that is in the collection is not its own."""
-    places = {name: place for place, name in enumerate(features.collection.names(features.rows.tolist()))}
-    itself = [places.get(shown(path.expanduser().absolute()), -1) for path in paths]
+    files = features.collection.files(features.rows.tolist())
+    places = {os.path.realpath(file): place for place, file in enumerate(files) if file is not None}
+    itself = [places.get(os.path.realpath(path.expanduser()), -1) for path in paths]
     images = [
         _seen(features, place) if place >= 0 else Seen(name=shown(path), label="", picture=_hwc(picture))
         for path, place, picture in zip(paths, itself, squares(paths, SIDE), strict=True)

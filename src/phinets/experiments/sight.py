@@ -53,13 +53,15 @@ def size_of(sight: Sight, who: Subject) -> int:
     if who.config is not None:
         return who.config.source.image_size
     said = who.said.get("image_size")
+    if said is not None and not said.isdecimal():
+        raise UserError(f"the file says that its images have a side of '{said}'. Say it with --image-size.")
     return int(said) if said is not None else _made_for(who)
 
 
 def _made_for(who: Subject) -> int:
     """What the kind of encoder is made for."""
     card = _card(who)
-    if "input_size" in card:
+    if card.get("input_size"):
         return int(card["input_size"][-1])
     return LARGE if who.backbone in IMAGENET_STEM else SMALL
 

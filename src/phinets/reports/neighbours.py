@@ -8,10 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from phinets.config.errors import UserError
 from phinets.reports.palette import INK, RIGHT, WRONG
 
 LONGEST = 18
 """Letters of a name that a picture has room for."""
+ROWS, PICTURES = 300, 1_000
+"""What a sheet has room for: more rows would be more pixels than a picture file may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,15 @@ def neighbours_lines(queries: Sequence[Query]) -> list[list[str]]:
         for query in queries
         for rank, (cosine, seen) in enumerate(query.near, start=1)
     ]
+
+
+def require_sheet(rows: int, columns: int) -> None:
+    """Refuse a sheet that nobody could look at."""
+    if rows > ROWS or rows * columns > PICTURES:
+        raise UserError(
+            f"a sheet of {rows} rows with {columns} pictures each is too large: it has room for {ROWS} rows and "
+            f"{PICTURES:,} pictures. Ask for fewer --queries (or --query-images), or fewer neighbours with --near."
+        )
 
 
 def neighbours_sheet(queries: Sequence[Query], title: str) -> Figure:

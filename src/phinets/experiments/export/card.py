@@ -7,6 +7,7 @@ from typing import Any
 
 from phinets.config.methods import METHODS, Clock, describe
 from phinets.config.run import Training
+from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD
 from phinets.experiments.export.artefact import Artefact
 from phinets.experiments.export.source import Source
 
@@ -90,7 +91,7 @@ def _facts(source: Source) -> dict[str, object]:
     if config is not None:
         facts |= {"data": _data(config), "batch": config.batch, "seed": config.seed}
     if "views" in source.said:
-        facts["views"] = f"{source.views}: {source.plan.describe()}"
+        facts["views"] = f"{source.said['views']}: {source.plan.describe()}"
     guess = "" if "image_size" in source.said else " (not said by the file)"
     facts |= {"image size": f"{source.size} × {source.size}{guess}", "preprocessing": _preprocessing(source)}
     versions = _versions(source.environment)
@@ -111,7 +112,9 @@ def _parted(names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
 
 def _preprocessing(source: Source) -> str:
     mean, std = (", ".join(f"{value:g}" for value in values) for values in (source.plan.mean, source.plan.std))
-    guess = "" if "views" in source.said else " (not said by the file: ImageNet's)" * (source.views == "simsiam-cifar")
+    usual = (source.plan.mean, source.plan.std) == (IMAGENET_MEAN, IMAGENET_STD)
+    whose = "ImageNet's" if usual else "what this kind of encoder is made for"
+    guess = "" if "views" in source.said else f" (not said by the file: {whose})"
     return (
         f"RGB; the short side to {source.size} pixels, bicubic with antialiasing, and the centre; values from 0 to 1; "
         f"minus mean {mean}, divided by std {std}{guess}"

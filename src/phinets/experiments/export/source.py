@@ -12,17 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phinets.backbones import BACKBONES, IMAGENET_STEM, feature_width
-from phinets.config.errors import UserError, look_up
+from phinets.backbones import feature_width
+from phinets.config.errors import UserError
+from phinets.config.exam import Sight
 from phinets.config.export import ExportOptions
-from phinets.config.views import PLANS, ViewPlan
+from phinets.config.views import ViewPlan
 from phinets.engine.journal import read_journal
 from phinets.experiments.folder import ENVIRONMENT, JOURNAL, SUMMARY
+from phinets.experiments.sight import plan_of, size_of
 from phinets.experiments.subject import Subject, run_of, subject
 from phinets.views import prepare, random_stream
-
-CIFAR_SIZE, IMAGENET_SIZE = 32, 224
-"""Sides of the images that an encoder is shown where nobody says which."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +38,12 @@ class Source:
     """env.json."""
     size: int
     """Side of the images."""
-    views: str
-    """The view plan."""
+    plan: ViewPlan
+    """The view plan, for its mean and std."""
     said: Mapping[str, str]
     """What a file of these weights says of itself, as a run writes it; nothing that is only guessed."""
     steps: int | None
     """How many steps its run has in all, where that is known."""
-
-    @property
-    def plan(self) -> ViewPlan:
-        """The view plan, for its mean and std."""
-        return PLANS[self.views]
 
     @property
     def at_end(self) -> bool:
@@ -98,8 +92,7 @@ def source_of(place: Path, options: ExportOptions) -> Source:
     folder = run_of(place)
     if folder is not None and options.views is not None:
         raise UserError(f"'{place}' belongs to a run, which knows its views. Leave out --views.")
-    views = who.config.views if who.config is not None else options.views or who.said.get("views", "simsiam-cifar")
-    look_up("view plan", views, PLANS)
+    sight = Sight(image_size=options.image_size, views=options.views)
     summary = {} if folder is None else _json(folder / SUMMARY)
     source = Source(
         place=place,
@@ -107,8 +100,8 @@ def source_of(place: Path, options: ExportOptions) -> Source:
         folder=folder,
         summary=summary,
         environment={} if folder is None else _json(folder / ENVIRONMENT),
-        size=_size(who, options),
-        views=views,
+        size=size_of(sight, who),
+        plan=plan_of(sight, who),
         said=_said(who, options),
         steps=None if folder is None else _steps(folder, summary.get("steps"), who),
     )
@@ -123,25 +116,6 @@ def _require_end(source: Source, unfinished: bool) -> None:
             f"the run in '{source.place}' has not come to its end: its newest checkpoint is {source.when()}. Go on "
             f"with it, phinets train --resume {source.place}, or say --unfinished to export what it has learned so far."
         )
-
-
-def _size(who: Subject, options: ExportOptions) -> int:
-    if options.image_size is not None:
-        return options.image_size
-    if who.config is not None:
-        return who.config.source.image_size
-    if "image_size" in who.said:
-        return _whole(who.said["image_size"])
-    known = getattr(who.encoder, "default_cfg", None)
-    if isinstance(known, Mapping) and known.get("input_size"):
-        return int(known["input_size"][-1])
-    return CIFAR_SIZE if who.backbone in BACKBONES and who.backbone not in IMAGENET_STEM else IMAGENET_SIZE
-
-
-def _whole(said: str) -> int:
-    if not said.isdecimal():
-        raise UserError(f"the file says that its images have a side of '{said}'. Say it with --image-size.")
-    return int(said)
 
 
 def _said(who: Subject, options: ExportOptions) -> dict[str, str]:

@@ -24,9 +24,9 @@ def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
     notes: tuple[str, ...] = ()
     if not options.headless:
         tensors |= _classifier(source.width)
-        notes = (
-            f"The classifier `fc` is all zeros, for {CLASSES} classes: nothing has trained it. Put your own there.",
-        )
+        trained = source.folder is None  # perhaps
+        why = "the file's own, where it had one, was left out" if trained else "nothing has trained it"
+        notes = (f"The classifier `fc` is all zeros, for {CLASSES} classes: {why}. Put your own there.",)
     return Artefact(
         into=f"torchvision's {name}" + " without its classifier" * options.headless,
         fill=partial(write, tensors, out.suffix, source.said),
