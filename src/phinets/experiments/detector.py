@@ -1,7 +1,7 @@
 """A fine-tuned detector to be used: pictures in, boxes out."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from phinets.backbones.weights import read_weights
 from phinets.config.detection import Detection
 from phinets.config.errors import UserError, look_up
 from phinets.config.plain import from_plain
-from phinets.data.given import Array, Given, given_chunks
+from phinets.data.given import Given, given_chunks
 from phinets.data.pictures import ORIENTATION, SIDEWAYS, UnusableError, as_read
 from phinets.detection.annotation import upright_size
 from phinets.detection.boxes import Found, Truth
@@ -64,7 +64,8 @@ class FineTuned:
         return in_own_pixels(self.detector, fitted(upright, size, self.config.pictures), width, height, self.device)
 
 
-def _each(pictures: Given) -> Sequence[Any] | list[Array]:
+def _each(pictures: Given) -> Iterable[Any]:
+    """One by one; what is a picture or an array of them itself is one thing."""
     return [pictures] if isinstance(pictures, Image.Image | str | Path | torch.Tensor | np.ndarray) else pictures
 
 
