@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageDraw, ImageOps
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 import phinets
@@ -22,6 +23,7 @@ from phinets.experiments.loading import Encoder, images_at_once, load
 from phinets.experiments.subject import subject
 from phinets.views import prepare
 from tests.data import making
+from tests.exporting import said_by
 
 
 def assert_close(found: torch.Tensor, wanted: torch.Tensor) -> None:
@@ -280,3 +282,11 @@ def test_a_part_that_no_encoder_has_is_told(run_folder: Path, tmp_path: Path) ->
         load(run_folder, "middle")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="holds no run"):
         load(tmp_path)
+
+
+def test_a_file_whose_image_size_is_no_number_is_told(run_folder: Path, tmp_path: Path) -> None:
+    file = run_folder / "backbone.safetensors"
+    save_file(load_file(file), tmp_path / "w.safetensors", {**said_by(file), "image_size": "large"})
+    with pytest.raises(UserError, match=r"a side of 'large'\. Say it with image_size=…"):
+        load(tmp_path / "w.safetensors", device="cpu")
+    assert load(tmp_path / "w.safetensors", device="cpu", image_size=16).image_size == 16
