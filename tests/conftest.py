@@ -1,5 +1,6 @@
 """What several tests share: tiny learners and tiny batches."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from phinets.config.cores import share_cores
 
 share_cores()  # before torch is loaded
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # one core a process: the tests run side by side
+    os.environ.setdefault(name, "1")
 
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402

@@ -1,9 +1,10 @@
 """`phinets embed` that is cut: it goes on, and nobody can tell from the file."""
 
 import json
-import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 import torch
 
 import phinets
-from phinets.cli.main import main
 from phinets.experiments import embed as embedding
 from phinets.experiments import feature_tables
 from phinets.experiments.shards import Shards, shards_beside
@@ -141,34 +141,34 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
     assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
 
 
-def shard_after_shard(words: list[str]) -> None:
-    """`phinets embed` in a process of its own, where every batch becomes a shard."""
-    embedding.SECONDS = -1.0
-    torch.set_num_threads(1)
-    main(words)
+SHARD_AFTER_SHARD = """
+import sys
+from phinets.cli import main
+from phinets.experiments import embed
+embed.SECONDS = -1.0
+main(sys.argv[1:])
+"""
+"""`phinets embed` in a process of its own, where every batch becomes a shard."""
 
 
 @pytest.mark.slow
 def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
     run_folder: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """SIGKILL at whatever moment comes, five times; then it is left alone."""
+    """SIGKILL at whatever moment comes, three times; then it is left alone."""
     for i in range(240):
         making.save(tmp_path / "many" / f"{i:03d}.png", making.picture(64, 64, seed=i))
     base = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'many'}", "--batch", "2", "--device", "cpu"]
     out = tmp_path / "cut.npz"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["phinets.experiments.embed"])
-    for kill in range(6):
-        process = context.Process(target=shard_after_shard, args=([*base, "--out", str(out)],))
-        process.start()
-        until, wanted = monotonic() + 60, 15 * (kill + 1) if kill < 5 else 1_000
-        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.is_alive():
+    for kill in range(4):
+        process = subprocess.Popen([sys.executable, "-c", SHARD_AFTER_SHARD, *base, "--out", str(out)])
+        until, wanted = monotonic() + 60, 25 * (kill + 1) if kill < 3 else 1_000
+        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.poll() is None:
             assert monotonic() < until, "it does not move"
             sleep(0.002)
-        assert out.exists() == (kill == 5)
+        assert out.exists() == (kill == 3)
         process.kill()
-        process.join()
+        process.wait()
     assert said([*base, "--out", str(tmp_path / "whole.npz")], capsys)[0] == 0
     assert out.read_bytes() == (tmp_path / "whole.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.npz", "many", "whole.npz"]

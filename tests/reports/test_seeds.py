@@ -82,7 +82,7 @@ def test_a_strategy_s_numbers_set_runs_apart(memory: Any, values: Any, told: lis
         (within("judging", final_bank=500), ["final bank –", "final bank 500"]),
         (within("reading", k_rule="tasks-seen"), ["k rule fixed", "k rule tasks-seen"]),
         (within("reading", readouts=("task-linear",)), ["readouts task-knn class-knn", "readouts task-linear"]),
-        (lambda c: replace(c, appended=(Appended(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 –"]),
+        (lambda c: replace(c, appended=(Appended(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 – – –"]),
     ],
 )
 @pytest.mark.parametrize("method", ["simsiam", "byol"])

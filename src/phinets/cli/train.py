@@ -102,6 +102,7 @@ class Terminal:
             f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
             highlight=False,
             markup=False,
+            soft_wrap=True,
         )
         self.bar = LiveBar(self.console, steps, done)
 
