@@ -85,6 +85,7 @@ def test_health_tells_every_measure_of_a_run(run_folder: Path, capsys: Capture) 
     assert "stable rank g2" in shown
 
 
+@pytest.mark.slow
 def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> None:
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "r.pth")
     sizes = ["--bank", "40", "--test-images", "20", "--k", "3", "--image-size", "64"]

@@ -69,6 +69,12 @@ def folder(record: ContinualRecord) -> Path:
     return Path(record.folder)
 
 
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes longer than learning here; the run that `record` tells of is drawn."""
+    monkeypatch.setattr("phinets.experiments.continual.pictures_of", lambda record: {})
+
+
 @pytest.fixture
 def copy(folder: Path, tmp_path: Path) -> Path:
     """The finished run, to be changed."""
@@ -266,7 +272,7 @@ def places(tmp_path: Path) -> list[str]:
     return [arrays(tmp_path / f"{name}.npz", seed) for seed, name in enumerate(("one", "two", "three"))]
 
 
-@pytest.mark.parametrize("memory", ["mixup", "cassle"])
+@pytest.mark.parametrize("memory", ["mixup", pytest.param("cassle", marks=pytest.mark.slow)])
 def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
     places: list[str], memory: str, tmp_path: Path
 ) -> None:
@@ -300,6 +306,7 @@ def test_appending_keeps_the_older_summary_and_encoder_and_can_be_repeated(place
     assert not list((tmp_path / "run").glob("summary-before-*"))
 
 
+@pytest.mark.slow
 def test_a_torn_last_checkpoint_is_told_and_the_one_before_leads_to_the_same_end(
     places: list[str], tmp_path: Path
 ) -> None:
@@ -315,6 +322,7 @@ def test_a_torn_last_checkpoint_is_told_and_the_one_before_leads_to_the_same_end
     assert_same_end(tmp_path / "torn", tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_an_append_that_was_cut_at_once_goes_on(places: list[str], tmp_path: Path) -> None:
     config = replace(STREAM, stream=Tasks(task_data=tuple(places[:2])), epochs_per_task=1)
     for name in ("cut", "whole"):
