@@ -33,4 +33,6 @@ pictures:  ## the documentation's pictures
 	phinets dynamics bifurcations --figure map --out docs/pictures/dynamics-sinks.png --overwrite
 	phinets dynamics basins --rho 0.08 --box -0.2 0.6 -1.5 1.5 --out docs/pictures/dynamics-basins-medium.png --overwrite
 	phinets dynamics basins --rho 0.0001 --box -0.2 0.6 -4 4 --out docs/pictures/dynamics-basins-weak.png --overwrite
+	phinets continual --out runs/stream --or-resume
+	phinets draw continual runs/stream --figure matrix --out docs/pictures/continual-matrix.png --overwrite
 	-python docs/pictures/explorer_screenshot.py docs/pictures/dynamics-explorer.png
