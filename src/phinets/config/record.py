@@ -19,25 +19,14 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """The numbers of a finished run: summary.json."""
+class Learned:
+    """What every finished run can say of itself."""
 
     method: str
     backbone: str
     data: str
     seed: int
     steps: int
-    knn: float | None
-    """Percent right by kNN on the trained encoder's features."""
-    linear: float | None
-    """Percent right by the linear probe."""
-    knn_slow: float | None = None
-    """The same of the slow encoder, where it was judged beside the fast one."""
-    linear_slow: float | None = None
-    knn_untrained: float | None
-    linear_untrained: float | None
-    knn_pixels: float | None
-    linear_pixels: float | None
     verdict: Verdict
     spread: float
     """Standard deviation of l2-normalised codes times √d: about 1 is healthy, 0 is collapsed."""
@@ -52,7 +41,24 @@ class Summary:
     data_wait: float
     """Share of the training time in which the step waited for its views."""
     protocol: str
-    """How the percentages were got."""
+    """How its numbers were got, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Learned):
+    """The numbers of a finished run: summary.json."""
+
+    knn: float | None
+    """Percent right by kNN on the trained encoder's features."""
+    linear: float | None
+    """Percent right by the linear probe."""
+    knn_slow: float | None = None
+    """The same of the slow encoder, where it was judged beside the fast one."""
+    linear_slow: float | None = None
+    knn_untrained: float | None
+    linear_untrained: float | None
+    knn_pixels: float | None
+    linear_pixels: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,29 +103,14 @@ class ReadMatrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContinualSummary:
+class ContinualSummary(Learned):
     """The numbers of a finished run over a stream: its summary.json."""
 
-    method: str
-    backbone: str
-    data: str
-    seed: int
     tasks: tuple[str, ...]
     """Their names, in order."""
     images: tuple[int, ...]
     """Training images of each."""
-    steps: int
     readings: tuple[ReadMatrix, ...]
-    verdict: Verdict
-    spread: float
-    effective_rank: float
-    dead_share: float
-    bad_images: int
-    seconds: float
-    images_per_second: float
-    data_wait: float
-    protocol: str
-    """Strategy, buffer, schedule, epochs per task, forgetting formulas, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@
 """
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
@@ -180,7 +181,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class Training(ABC):
     """Who learns, from what, and how; for how long is said by what is derived from it."""
 
     method: str = "x-phinet"
@@ -249,9 +250,9 @@ class Training:
         return "train"
 
     @property
+    @abstractmethod
     def length(self) -> str:
         """How long it is, in words."""
-        raise NotImplementedError
 
     def lasting(self, ends: tuple[int, ...]) -> frozenset[int]:
         """At which of the tasks' last steps the checkpoint stays for good."""

@@ -35,7 +35,7 @@ def write_whole(
         aside.replace(final)
         _flush_names(path.parent)
     except (OSError, RuntimeError) as error:  # torch speaks of a full disk in a RuntimeError
-        raise UserError(f"'{path}' can't be written: {_reason(error)}. {_cure(error)}") from error
+        raise UserError(f"'{path}' can't be written: {_reason(error)}. {cure(error)}") from error
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
@@ -48,7 +48,8 @@ def _reason(error: BaseException) -> str:
     return (said and said.strerror) or str(error).splitlines()[0]
 
 
-def _cure(error: BaseException) -> str:
+def cure(error: BaseException) -> str:
+    """What to do where something can't be written."""
     said = _by_system(error)
     return (
         "Free some space." if said is None or said.errno in FULL else "Choose another place, or make this one usable."

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from phinets.config.errors import UserError
+from phinets.engine.files import cure
 
 
 class Tracker(Protocol):
@@ -59,7 +60,7 @@ class Journal:
         try:
             yield
         except OSError as error:
-            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. Free some space.") from error
+            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. {cure(error)}") from error
 
     def __enter__(self) -> Self:
         return self

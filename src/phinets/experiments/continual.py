@@ -16,7 +16,6 @@ from phinets.continual.replay import Replay
 from phinets.continual.tasks import Stream, fingerprints, stream
 from phinets.engine.course import Course, Leg
 from phinets.experiments.bench import Bench, Workshop, build_learner, workshop
-from phinets.experiments.meter import health_of
 from phinets.experiments.programme import Ended, Row
 from phinets.experiments.reading import Reader
 from phinets.methods import Learner
@@ -98,31 +97,17 @@ class Continual:
         ]
 
     def _summary(self, ended: Ended) -> ContinualSummary:
-        config, bench = self.config, self.bench
-        meter = health_of(next(row for row in reversed(ended.journal) if row["kind"] == "look"))
+        config, tasks = self.config, self.stream.tasks
         readings = (
-            read_matrix(ended.journal, readout, clock, len(self.stream.tasks), self.reader.describe(readout))
+            read_matrix(ended.journal, readout, clock, len(tasks), self.reader.describe(readout))
             for clock in clocks(config)
             for readout in config.reading.readouts
         )
         return ContinualSummary(
-            method=config.method,
-            backbone=config.backbone,
-            data=config.learned_from,
-            seed=config.seed,
-            tasks=tuple(task.name for task in self.stream.tasks),
-            images=tuple(len(task.train) for task in self.stream.tasks),
-            steps=bench.course.total,
+            **ended.learned(self.bench, self._protocol()),
+            tasks=tuple(task.name for task in tasks),
+            images=tuple(len(task.train) for task in tasks),
             readings=tuple(readings),
-            verdict=meter.verdict,
-            spread=meter.spread,
-            effective_rank=meter.effective_rank,
-            dead_share=meter.dead_share,
-            bad_images=len(bench.rejects.known),
-            seconds=ended.seconds,
-            images_per_second=ended.pace.images_per_second,
-            data_wait=ended.pace.data_wait,
-            protocol=self._protocol(),
         )
 
     def _protocol(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from phinets.config.record import RunRecord, Summary
 from phinets.config.run import RunConfig
@@ -10,7 +9,6 @@ from phinets.data import fingerprint, load
 from phinets.engine.course import Course, Leg
 from phinets.experiments.bench import Bench, workshop
 from phinets.experiments.judging import Judge
-from phinets.experiments.meter import health_of
 from phinets.experiments.programme import Ended, Row
 from phinets.reports.curves import curves_png
 
@@ -71,25 +69,10 @@ class Pretraining:
         return {"curves.png": curves_png(record)}
 
     def _summary(self, ended: Ended) -> Summary:
-        config, bench = self.config, self.bench
-        meter = health_of(_last(ended.journal, "look"))
-        scores = {**_last(ended.journal, "baseline"), **_last(ended.journal, "score")}
+        scores = {**ended.last("baseline"), **ended.last("score")}
         return Summary(
-            method=config.method,
-            backbone=config.backbone,
-            data=config.data,
-            seed=config.seed,
-            steps=bench.course.total,
+            **ended.learned(self.bench, self.judge.describe()),
             **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
-            verdict=meter.verdict,
-            spread=meter.spread,
-            effective_rank=meter.effective_rank,
-            dead_share=meter.dead_share,
-            bad_images=len(bench.rejects.known),
-            seconds=ended.seconds,
-            images_per_second=ended.pace.images_per_second,
-            data_wait=ended.pace.data_wait,
-            protocol=self.judge.describe(),
         )
 
 
@@ -109,7 +92,3 @@ def pretraining(config: RunConfig) -> Pretraining:
         data=fingerprint(split),
     )
     return Pretraining(config=config, bench=bench, judge=judge)
-
-
-def _last(journal: list[Row], kind: str) -> dict[str, Any]:
-    return next(row for row in reversed(journal) if row["kind"] == kind)

@@ -1,13 +1,14 @@
 """What a run does beside its steps: how it is judged before, between and after them, and what it leaves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from phinets.config.record import ContinualRecord, RunRecord
 from phinets.engine.loop import Pace
 from phinets.experiments.bench import Bench
+from phinets.experiments.meter import health_of
 
 Row = dict[str, Any]
 R = TypeVar("R", bound=RunRecord | ContinualRecord)
@@ -22,6 +23,28 @@ class Ended:
     journal: list[Row]
     pace: Pace
     seconds: float
+
+    def last(self, kind: str) -> Row:
+        """The last line of this kind in the journal."""
+        return next(row for row in reversed(self.journal) if row["kind"] == kind)
+
+    def learned(self, bench: Bench, protocol: str) -> dict[str, Any]:
+        """What every summary says (`config.record.Learned`)."""
+        config, meter = bench.config, health_of(self.last("look"))
+        return {
+            "method": config.method,
+            "backbone": config.backbone,
+            "data": config.learned_from,
+            "seed": config.seed,
+            "steps": bench.course.total,
+            "verdict": meter.verdict,
+            **asdict(meter),
+            "bad_images": len(bench.rejects.known),
+            "seconds": self.seconds,
+            "images_per_second": self.pace.images_per_second,
+            "data_wait": self.pace.data_wait,
+            "protocol": protocol,
+        }
 
 
 class Programme(Protocol[R]):

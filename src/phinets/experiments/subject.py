@@ -82,10 +82,16 @@ def run_of(place: Path) -> Path | None:
 def require_finished(place: Path, who: Subject, unfinished: bool, purpose: str) -> None:
     """A checkpoint that is named is meant; the newest one of a run that was cut must be asked for."""
     if run_of(place) == place and not (place / SUMMARY).exists() and not unfinished:
-        raise UserError(
-            f"the run in '{place}' has not come to its end: its newest checkpoint is after step {who.step}. Go on with "
-            f"it, phinets train --resume {place}, or say --unfinished to {purpose} what it has learned so far."
-        )
+        raise not_finished(place, who, f"after step {who.step}", purpose)
+
+
+def not_finished(place: Path, who: Subject, when: str, purpose: str) -> UserError:
+    """What is said of a run that was cut, and whose newest checkpoint nobody has asked for."""
+    assert who.config is not None
+    return UserError(
+        f"the run in '{place}' has not come to its end: its newest checkpoint is {when}. Go on with it, phinets "
+        f"{who.config.command} --resume {place}, or say --unfinished to {purpose} what it has learned so far."
+    )
 
 
 def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], int | None]:

@@ -20,7 +20,7 @@ from phinets.config.views import ViewPlan
 from phinets.engine.journal import read_journal
 from phinets.experiments.folder import ENVIRONMENT, JOURNAL, SUMMARY
 from phinets.experiments.sight import plan_of, size_of
-from phinets.experiments.subject import Subject, run_of, subject
+from phinets.experiments.subject import Subject, not_finished, run_of, subject
 from phinets.views import prepare, random_stream
 
 
@@ -112,10 +112,7 @@ def source_of(place: Path, options: ExportOptions) -> Source:
 def _require_end(source: Source, unfinished: bool) -> None:
     """A checkpoint that is named is meant; the newest one of a cut run must be asked for."""
     if source.place == source.folder and not source.at_end and not unfinished:
-        raise UserError(
-            f"the run in '{source.place}' has not come to its end: its newest checkpoint is {source.when()}. Go on "
-            f"with it, phinets train --resume {source.place}, or say --unfinished to export what it has learned so far."
-        )
+        raise not_finished(source.place, source.subject, source.when(), "export")
 
 
 def _said(who: Subject, options: ExportOptions) -> dict[str, str]:
