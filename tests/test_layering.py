@@ -22,11 +22,12 @@ FLOORS = {
     "detection": 2,
     "engine": 3,
     "continual": 4,
+    "paper": 3,
     "reports": 4,
     "experiments": 5,
     "cli": 6,
 }
-WITHOUT_TORCH = ("config", "reports", "data/shapes", "dynamics")
+WITHOUT_TORCH = ("config", "paper", "reports", "data/shapes", "dynamics")
 THE_DOOR = ("__init__", "__main__")
 
 

@@ -93,6 +93,8 @@ METHODS: Mapping[str, Method] = {
     "phinet/no-stop-gradient": Wiring(sim2=Sim2(stop_gradient=False)),
     "phinet/cosine-no-stop-gradient": Wiring(sim2=Sim2(distance="cosine", stop_gradient=False)),
     "phinet/augmented-anchor": Wiring(sim2=Sim2(anchor="augmented")),
+    "phinet/cosine-identity-g": Wiring(sim2=Sim2(distance="cosine", g="identity")),
+    "phinet/cosine-shared-g": Wiring(sim2=Sim2(distance="cosine", g="h")),
     "x-phinet": Wiring(sim2=Sim2(code_of="slow")),
     "x-phinet/cosine": Wiring(sim2=Sim2(code_of="slow", distance="cosine")),
     "x-phinet/identity-g": Wiring(sim2=Sim2(code_of="slow", g="identity")),

@@ -162,6 +162,8 @@ class Saving:
     """Time or steps between two checkpoints: 300s, 200steps. There is one at the end in any case."""
     keep_epochs: int = 0
     """Keep every k-th epoch's checkpoint for good, beside the last two; 0 keeps the last two only."""
+    pictures: bool = True
+    """Draw the run's curves at its end."""
 
     def __post_init__(self) -> None:
         _at_least(0, keep_epochs=self.keep_epochs)

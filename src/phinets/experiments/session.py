@@ -170,7 +170,8 @@ class Session(Generic[R]):
             seconds=self._seconds(state),
         )
         record = self.programme.record(ended)
-        for name, picture in self.programme.pictures(record).items():
+        drawn = self.programme.pictures(record) if self.bench.config.saving.pictures else {}
+        for name, picture in drawn.items():
             write_whole(self.folder / name, picture)
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record

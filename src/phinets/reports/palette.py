@@ -51,7 +51,17 @@ FAMILY = {
     "barlow-twins": SOURCE,
     "moco-v2": SINK,
 }
-_SHADES = ((0.0, 0.0), (0.04, 0.12), (-0.04, -0.12), (0.08, 0.22), (-0.08, -0.2), (0.0, 0.3), (0.12, 0.05))
+_SHADES = (
+    (0.0, 0.0),
+    (0.04, 0.12),
+    (-0.04, -0.12),
+    (0.08, 0.22),
+    (-0.08, -0.2),
+    (0.0, 0.3),
+    (0.12, 0.05),
+    (-0.1, 0.1),
+    (0.16, 0.18),
+)
 """How the variants of a family differ from it: turns of the hue, and lightness; in the order of `METHODS`."""
 
 

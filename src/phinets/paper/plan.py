@@ -1,0 +1,95 @@
+"""The vocabulary of the living paper: a target is tables, a table is cells, a cell is the same work by each seed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from phinets.config.work import Work, begins_with, key
+from phinets.paper.claims import Claim
+from phinets.paper.scales import Scale
+
+Drawn = Literal["table", "lines", "curves", "dynamics"]
+"""How a target is shown beside its tables: not at all, lines over the columns, learning curves, state spaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One number of a table: the mean over seeds of one measure."""
+
+    row: str
+    column: str
+    measure: str
+    """Which number of the results: knn, linear, task-knn/fast/average, …"""
+    works: tuple[Work, ...]
+    """The same but for the seed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table, or one panel of a figure."""
+
+    name: str
+    """Where the paper's own numbers stand in numbers.yaml, if it prints any."""
+    title: str
+    cells: tuple[Cell, ...]
+    unit: str = "%"
+    better: Literal["higher", "lower"] | None = "higher"
+    """Which numbers are best; None where there is no better."""
+    best_in: Literal["row", "column"] = "column"
+    """Among which cells the best is sought: those of a column, or of a row."""
+    columns_are: str = ""
+    """What the columns say: weight decay, batch size, EMA β."""
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """In the order of the paper."""
+        return tuple(dict.fromkeys(cell.row for cell in self.cells))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """In the order of the paper."""
+        return tuple(dict.fromkeys(cell.column for cell in self.cells))
+
+    @property
+    def at(self) -> Mapping[tuple[str, str], Cell]:
+        """The cells by row and column."""
+        return {(cell.row, cell.column): cell for cell in self.cells}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table or figure of the paper that can be re-run."""
+
+    name: str
+    place: str
+    """Where the paper has it: its table or figure, by its label in the paper's source."""
+    title: str
+    """What it shows, in one line."""
+    tables: Callable[[Scale], tuple[Table, ...]]
+    """Its tables at a scale."""
+    claims: tuple[Claim, ...] = ()
+    drawn: Drawn = "table"
+    notes: str = ""
+    """What a reader must know: where the paper's text leaves something open, what stands for what at small scales."""
+
+    def works(self, scale: Scale) -> dict[str, Work]:
+        """All its work by key, in the order of the cells, each once, what is needed first before what needs it."""
+        found: dict[str, Work] = {}
+        for work in _all_works(self.tables(scale)):
+            first = begins_with(work)
+            if first is not None:
+                found.setdefault(key(first), first)
+            found.setdefault(key(work), work)
+        return found
+
+
+def _all_works(tables: tuple[Table, ...]) -> Iterator[Work]:
+    """By seed first, so that one seed of everything is done before the second of anything."""
+    cells = [cell for table in tables for cell in table.cells]
+    for n in range(max((len(cell.works) for cell in cells), default=0)):
+        yield from (cell.works[n] for cell in cells if n < len(cell.works))
+
+
+def with_seeds(scale: Scale, seeds: int | None) -> Scale:
+    """The same scale with another number of seeds."""
+    return scale if seeds is None else replace(scale, seeds=seeds)

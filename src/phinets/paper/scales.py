@@ -1,0 +1,213 @@
+"""The three scales, as values: a scale says how large everything is, and nothing else.
+
+Targets take a scale's runs and change method, weight decay, batch, seed in them; so all scales go the same way through
+the code. The paper's own settings are the defaults of `RunConfig`, `ContinualConfig`, `PaperProbe` and `Detection`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from phinets.config.continual import ContinualConfig, Reading, Tasks
+from phinets.config.detection import Detection, Pictures
+from phinets.config.detection import pocket as pocket_detection
+from phinets.config.detection import smoke as smoke_detection
+from phinets.config.errors import look_up
+from phinets.config.methods import LearnerOptions
+from phinets.config.probes import PaperProbe
+from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig
+
+T = TypeVar("T")
+ScaleName = Literal["paper", "pocket", "smoke"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How large everything is."""
+
+    name: ScaleName
+    seeds: int
+    cifar10: RunConfig
+    stl10: RunConfig
+    imagenet: RunConfig
+    cifar5m: RunConfig
+    """Eight passes."""
+    cifar5m_once: RunConfig
+    """One pass."""
+    split_cifar10: ContinualConfig
+    split_cifar100: ContinualConfig
+    split_cifar5m: ContinualConfig
+    """One pass over each task."""
+    probe: PaperProbe
+    imagenet_probe: PaperProbe
+    short_imagenet_probe: PaperProbe
+    """As in the ablation of g on ImageNet."""
+    detection: Detection
+    rounds: int
+    """Of steps, when costs are measured."""
+    batch_divisor: int = 1
+    """A batch is so many times smaller than the paper's."""
+    only_ends: bool = False
+    """Whether of a row of weight decays, batch sizes or β only the first and the last are taken."""
+
+    def batch(self, of_the_paper: int) -> int:
+        """The batch that stands for one of the paper's."""
+        return max(2, of_the_paper // self.batch_divisor)
+
+    def some(self, values: tuple[T, ...]) -> tuple[T, ...]:
+        """The settings of a row that are run."""
+        return (values[0], values[-1]) if self.only_ends and len(values) > 1 else values
+
+
+READING = Reading(readouts=("task-knn", "task-linear"))
+"""The paper does not say by which readout its streams are judged; its lineage (UCL) by kNN within each task."""
+ONLINE_LOOKS = (10_000, 100_000, 1_000_000, 5_000_000)
+
+
+def paper() -> Scale:
+    """The exact grid, sizes and seeds: for GPUs, with the data."""
+    cifar10 = RunConfig(data="cifar10", judging=Judging(measures=("stable-rank",)))
+    online = replace(
+        cifar10,
+        data="cifar5m",
+        epochs=8,
+        optimisation=Optimisation(warmup_epochs=0.1),
+        judging=Judging(look_every=2_000, look_at=ONLINE_LOOKS),
+    )
+    imagenet = RunConfig(
+        data="imagenet",
+        backbone="resnet50",
+        views="simsiam-imagenet",
+        epochs=100,
+        source=DataOptions(image_size=224),
+        learner=LearnerOptions(projector=(2048, 2048, 2048), projector_affine=False),
+        optimisation=Optimisation(lr=0.05, weight_decay=1e-4, warmup_epochs=0.0),
+        judging=Judging(look_every=2_500),
+    )
+    split = ContinualConfig(data="cifar10", reading=READING)
+    return Scale(
+        name="paper",
+        seeds=3,
+        cifar10=cifar10,
+        stl10=replace(cifar10, data="stl10"),
+        imagenet=imagenet,
+        cifar5m=online,
+        cifar5m_once=replace(online, epochs=1),
+        split_cifar10=split,
+        split_cifar100=replace(split, data="cifar100", stream=Tasks(tasks="20x5")),
+        split_cifar5m=replace(split, data="cifar5m", epochs_per_task=1),
+        probe=PaperProbe(),
+        imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096),
+        short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096),
+        detection=Detection(metric="voc07", pictures=Pictures(data="voc:VOCdevkit")),
+        rounds=20,
+    )
+
+
+SMALL = LearnerOptions(projector=(256, 256), h_hidden=(64,), g_hidden=(64,))
+
+
+def pocket() -> Scale:
+    """The same grid on a small encoder and CIFAR-10 (elsewhere shapes): an hour or so a target on two cores."""
+    cifar10 = RunConfig(
+        data="cifar10",
+        backbone="resnet-tiny",
+        epochs=2,
+        source=DataOptions(train_images=20_000, test_images=5_000, image_size=32),
+        learner=SMALL,
+        optimisation=Optimisation(lr=0.24, warmup_epochs=0.2),
+        judging=Judging(
+            look_every=100,
+            live_bank=2_000,
+            live_queries=1_000,
+            final_bank=10_000,
+            knn_k=50,
+            measures=("stable-rank",),
+        ),
+    )
+    shapes = replace(cifar10, data="shapes")
+    online = replace(cifar10, epochs=8, source=replace(cifar10.source, train_images=5_000))
+    split = ContinualConfig(
+        data="cifar10",
+        backbone="resnet-tiny",
+        views="simsiam-cifar",
+        batch=128,
+        epochs_per_task=1,
+        source=cifar10.source,
+        learner=SMALL,
+        optimisation=Optimisation(lr=0.12, schedule="constant", warmup_epochs=0.0),
+        judging=Judging(look_every=0, live_bank=500, live_queries=200, final_bank=1_000, knn_k=50),
+        reading=READING,
+    )
+    probe = PaperProbe(epochs=5)
+    return Scale(
+        name="pocket",
+        seeds=3,
+        cifar10=cifar10,
+        stl10=shapes,
+        imagenet=shapes,
+        cifar5m=online,
+        cifar5m_once=replace(online, epochs=1, source=replace(online.source, train_images=40_000)),
+        split_cifar10=split,
+        split_cifar100=split,
+        split_cifar5m=split,
+        probe=probe,
+        imagenet_probe=probe,
+        short_imagenet_probe=PaperProbe(epochs=2),
+        detection=pocket_detection(),
+        rounds=10,
+        batch_divisor=4,
+    )
+
+
+def smoke() -> Scale:
+    """Seconds for a target: does everything work."""
+    tiny = RunConfig(
+        data="shapes",
+        backbone="resnet-tiny",
+        epochs=1,
+        source=DataOptions(train_images=64, test_images=32, image_size=16),
+        learner=LearnerOptions(projector=(16, 16), h_hidden=(8,), g_hidden=(8,), queue=64),
+        optimisation=Optimisation(warmup_epochs=0.0),
+        judging=Judging(look_every=0, live_bank=20, live_queries=20, final_bank=40, knn_k=5, measures=("stable-rank",)),
+    )
+    split = ContinualConfig(
+        data="shapes",
+        backbone="resnet-tiny",
+        views="simsiam-cifar",
+        batch=8,
+        epochs_per_task=1,
+        source=DataOptions(train_images=160, test_images=80, image_size=16),
+        learner=tiny.learner,
+        stream=Tasks(tasks="2x2"),
+        judging=tiny.judging,
+        reading=READING,
+    )
+    probe = PaperProbe(epochs=1, batch=20)
+    return Scale(
+        name="smoke",
+        seeds=1,
+        cifar10=tiny,
+        stl10=tiny,
+        imagenet=tiny,
+        cifar5m=tiny,
+        cifar5m_once=tiny,
+        split_cifar10=split,
+        split_cifar100=split,
+        split_cifar5m=split,
+        probe=probe,
+        imagenet_probe=probe,
+        short_imagenet_probe=probe,
+        detection=smoke_detection(),
+        rounds=1,
+        batch_divisor=32,
+        only_ends=True,
+    )
+
+
+SCALES: Mapping[str, Scale] = {made.name: made for made in (paper(), pocket(), smoke())}
+
+
+def scale(name: str) -> Scale:
+    """The scale called `name`."""
+    return look_up("scale", name, SCALES)
