@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from phinets.config.detection import Detection, Pictures
 from phinets.config.run import RunConfig
-from phinets.config.voc_table import FIRST, SECOND
 from phinets.config.work import Transferring
 from phinets.paper.grids import Asked, Change, T, batch, crossed, learner, paced, printed_once, same, weight_decay
 from phinets.paper.plan import Table, Target
 from phinets.paper.scales import Scale
 
+FIRST, SECOND = "lr .05, wd 1e-4", "lr .5, wd 1e-5"
+"""The two recipes of pretraining."""
 YEARS = {"voc-07": ("VOC2007",), "voc-07+12": ("VOC2007", "VOC2012")}
 COLUMNS = {"AP50": "ap50", "AP": "ap", "AP75": "ap75"}
 SMALL_SHARE = 3
