@@ -4,9 +4,21 @@ from collections.abc import Mapping
 
 from phinets.config.errors import look_up
 from phinets.paper.plan import Target
-from phinets.paper.targets import cifar10, split
+from phinets.paper.targets import (
+    ablation,
+    batch_size,
+    cifar5m,
+    costs,
+    dynamics,
+    imagenet,
+    split,
+    split_cifar5m,
+    voc,
+    weight_decay,
+)
 
-TARGETS: Mapping[str, Target] = {target.name: target for part in (cifar10, split) for target in part.TARGETS}
+PARTS = (dynamics, weight_decay, ablation, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
+TARGETS: Mapping[str, Target] = {target.name: target for part in PARTS for target in part.TARGETS}
 
 
 def target(name: str) -> Target:
