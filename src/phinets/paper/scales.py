@@ -118,7 +118,9 @@ def pocket() -> Scale:
         epochs=2,
         source=source,
         learner=SMALL,
-        optimisation=Optimisation(lr=0.24, warmup_epochs=0.2),
+        optimisation=Optimisation(
+            lr=0.6, warmup_epochs=0.2
+        ),  # of .24, .6, 1.2, 2.4 the best for SimSiam at both batches
         judging=Judging(
             look_every=100,
             live_bank=1_000,
@@ -143,7 +145,7 @@ def pocket() -> Scale:
         epochs_per_task=3,
         source=replace(source, train_images=8_000, test_images=2_500),
         learner=SMALL,
-        optimisation=Optimisation(lr=0.24, schedule="constant", warmup_epochs=0.0),
+        optimisation=Optimisation(lr=0.6, schedule="constant", warmup_epochs=0.0),
         judging=Judging(look_every=0, live_bank=300, live_queries=200, final_bank=300, knn_k=50),
         reading=READING,
     )
