@@ -125,7 +125,7 @@ def test_verdicts_are_the_rule_s() -> None:
     rules = (HIGHER, Higher(table="t", over=("c",), under=("a",)), Higher(table="t", over=("a",), under=("b",)))
     claims = found(target(made, rules=rules), POCKET, results(made, NUMBERS)).claims
     assert [claim.verdict for claim in claims] == ["holds", "does not hold", "can't tell"]
-    assert all(claim.claim.rule.describe() in claim.why for claim in claims)
+    assert len({claim.why for claim in claims}) == 3
 
 
 def why(numbers: Numbers, rule: Higher | Peaks = HIGHER) -> tuple[str, str, bool]:

@@ -206,9 +206,9 @@ def _in_its_unit(effect: Effect | None, tables: tuple[Table, ...], places: tuple
 
 
 SIDES: Mapping[VerdictWord, str] = {
-    "holds": "The whole interval is on the claim's side",
-    "does not hold": "The whole interval is on the other side",
-    "can't tell": "The interval reaches to both sides",
+    "holds": "The whole interval is on the claim's side.",
+    "does not hold": "The whole interval is on the other side.",
+    "can't tell": "The interval reaches to both sides.",
 }
 
 
@@ -222,4 +222,4 @@ def _why(claim: Claim, effect: Effect | None, verdict: VerdictWord, evidence: Ev
         return f"{round(effect.size * len(places))} of {len(places)} statements hold."
     if effect.seeds < 2:
         return "A cell has a number of one seed alone, which says nothing of chance."
-    return f"{SIDES[verdict]}: {claim.rule.describe()}."
+    return SIDES[verdict]
