@@ -181,7 +181,7 @@ def test_results_of_other_targets_are_left_aside() -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_before_anything_is_run_every_target_is_empty_and_open(name: str) -> None:
-    nothing = found(TARGETS[name], POCKET, {})
+    nothing = found(TARGETS[name], SMOKE, {})
     cells = [cell for filled in nothing.tables for cell in filled.cells]
     assert all(cell.n == 0 and cell.missing == len(cell.cell.works) and not cell.best for cell in cells)
     assert {claim.verdict for claim in nothing.claims} <= {"can't tell"}

@@ -3,14 +3,17 @@
 import re
 from collections.abc import Sequence
 
-from phinets.paper.findings import ClaimFound, TableFound, TargetFound
+from phinets.paper.findings import TableFound, TargetFound
 from phinets.reports.paper_cells import CLAIM_HEADINGS, CellWritten, about, claim_line, headings, legend, lines, title
 
-HEAD = "% Needs \\usepackage{booktabs}. Written by `phinets reproduce`.\n"
+HEAD = "% Needs \\usepackage{booktabs,graphicx}. Written by `phinets reproduce`.\n"
+NARROW = 2
+"""Columns of numbers up to which a table fits on a page as it is."""
 ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
-        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"\\{letter}" for letter in "&%$#{}"},
+        "_": r"\_\allowbreak{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": "$<$",
@@ -80,25 +83,27 @@ def _table(found: TableFound) -> str:
             body.append(_row([r"\quad\textit{paper}", *map(_paper, line.cells)]))
     columns = "l" + "r" * len(found.table.columns)
     head = _row([escaped(name) for name in headings(found)])
-    return _float(f"{title(found)}. {legend(found)}", columns, head, body)
+    tabular = _tabular(columns, head, body)
+    return _float(f"{title(found)}. {legend(found)}", tabular, fitted=len(found.table.columns) > NARROW)
 
 
 def _claims(found: TargetFound) -> str:
-    columns = r"lp{.26\linewidth}p{.12\linewidth}p{.16\linewidth}rrp{.2\linewidth}"
+    columns = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
     head = _row([escaped(name) for name in CLAIM_HEADINGS])
-    return _float(f"Claims: {found.target.title}.", columns, head, [_claim(claim) for claim in found.claims])
+    body = [_row([escaped(word) for word in claim_line(claim)]) for claim in found.claims]
+    return _float(f"Claims: {found.target.title}.", _tabular(columns, head, body), fitted=True)
 
 
-def _claim(found: ClaimFound) -> str:
-    return _row([escaped(word) for word in claim_line(found)])
-
-
-def _float(caption: str, columns: str, head: str, body: Sequence[str]) -> str:
+def _tabular(columns: str, head: str, body: Sequence[str]) -> str:
     inside = "\n".join((r"\toprule", head, r"\midrule", *body, r"\bottomrule"))
-    return (
-        "\\begin{table}[htbp]\n\\centering\n\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n"
-        f"\\caption{{{escaped(caption)}}}\n\\begin{{tabular}}{{{columns}}}\n{inside}\n\\end{{tabular}}\n\\end{{table}}\n"
-    )
+    return f"\\begin{{tabular}}{{{columns}}}\n{inside}\n\\end{{tabular}}"
+
+
+def _float(caption: str, tabular: str, *, fitted: bool) -> str:
+    """A table with its caption; a wide one is made as wide as the page."""
+    placed = f"\\resizebox{{\\linewidth}}{{!}}{{%\n{tabular}%\n}}" if fitted else tabular
+    head = "\\begin{table}[htbp]\n\\centering\n\\footnotesize"
+    return f"{head}\n\\caption{{{escaped(caption)}}}\n{placed}\n\\end{{table}}\n"
 
 
 def _row(cells: Sequence[str]) -> str:

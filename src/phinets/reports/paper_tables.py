@@ -1,6 +1,6 @@
 """What was found of the paper's tables and claims, as Markdown, as CSV, as LaTeX, and on the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +32,8 @@ CLAIM_COLUMNS = (
 )  # fmt: skip
 SHOWN = ("verdict", "claim", "effect [95 % interval]", "seeds", "collapsed")
 """Of a claim, on the terminal."""
+UNBOUNDED = 10_000
+"""Letters of a line that no table needs."""
 STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
 
 
@@ -125,19 +127,30 @@ def show(console: Console, found: Sequence[TargetFound]) -> None:
         console.print(Text(_capital(one.target.title), style="bold"))
         console.print(Text(about(one), style="dim"))
         for table in one.tables:
-            console.print(_drawn(table))
+            console.print(_drawn(console, table))
         if one.claims:
             console.print(_drawn_claims(one))
 
 
-def _drawn(found: TableFound) -> Table:
-    table = Table(title=Text(title(found)), caption=Text(legend(found)), title_justify="left", caption_justify="left")
+def _drawn(console: Console, found: TableFound) -> Table:
+    """As the paper has it; rows as columns where that is narrower and the terminal too narrow."""
     first, *names = headings(found)
-    table.add_column(Text(first))
+    rows = {line.name: tuple(map(_drawn_cell, line.cells)) for line in lines(found)}
+    table = _grid(found, first, names, rows)
+    needed = console.measure(table, options=console.options.update(width=UNBOUNDED)).maximum
+    if needed <= console.width or len(rows) >= len(names):
+        return table
+    turned = {name: tuple(cells[n] for cells in rows.values()) for n, name in enumerate(names)}
+    return _grid(found, first.replace("→", "↓"), list(rows), turned)
+
+
+def _grid(found: TableFound, first: str, names: Sequence[str], rows: Mapping[str, Sequence[Text]]) -> Table:
+    table = Table(title=Text(title(found)), caption=Text(legend(found)), title_justify="left", caption_justify="left")
+    table.add_column(Text(first), overflow="fold")
     for name in names:
-        table.add_column(Text(name), justify="right")
-    for line in lines(found):
-        table.add_row(Text(line.name), *map(_drawn_cell, line.cells))
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for row, cells in rows.items():
+        table.add_row(Text(row), *cells)
     return table
 
 
