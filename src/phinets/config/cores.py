@@ -11,3 +11,8 @@ nothing."""
 def share_cores() -> None:
     """Let waiting threads sleep, unless the person has said otherwise. libgomp reads it when torch is loaded."""
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def own_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
