@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def environment(seed: int, device: torch.device, precision: str) -> dict[str, An
     }
 
 
+@cache
 def commit() -> str | None:
     """The commit of the checkout that the package runs from, with + where files were changed; None outside of one."""
     home = Path(phinets.__file__).parent
@@ -47,6 +49,7 @@ def _git(home: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -13,7 +13,7 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Self
 
-from phinets.config.cores import own_cores
+from phinets.config.cores import own_cores, share_cores
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.result import Result
 from phinets.config.work import Work, key
@@ -163,6 +163,7 @@ class Agenda:
 
 
 def _started(place: int, store: Store, means: Means) -> Worker:
+    share_cores()
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, store, means, place), daemon=True)
