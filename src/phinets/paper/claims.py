@@ -7,8 +7,16 @@ from typing import Literal, Protocol
 VerdictWord = Literal["holds", "does not hold", "can't tell"]
 Place = tuple[str, str, str]
 """Table, row, column."""
-Values = Mapping[Place, tuple[float | None, ...]]
-"""What was measured, by seed; None where a seed has no number (yet)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was measured in the cells of a target's tables, by seed, in the order of the tables."""
+
+    values: Mapping[Place, tuple[float | None, ...]]
+    """None where a seed has no number: it failed, diverged, or is not there yet."""
+    lost: Mapping[Place, tuple[bool | None, ...]]
+    """Whether the seed collapsed or diverged; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +39,11 @@ class Rule(Protocol):
     def describe(self) -> str:
         """The rule in words, with its margin."""
 
-    def effect(self, values: Values) -> Effect | None:
-        """The effect in what was measured; None where a cell is missing."""
+    def places(self, evidence: Evidence) -> tuple[Place, ...]:
+        """The cells that it rests on, whether they have numbers or not."""
+
+    def effect(self, evidence: Evidence) -> Effect | None:
+        """The effect in what was measured; None where a cell has no number at all."""
 
     def verdict(self, effect: Effect) -> VerdictWord:
         """What follows from the effect and its interval."""

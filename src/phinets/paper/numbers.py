@@ -1,0 +1,48 @@
+"""The paper's own numbers, by table, row and column: read from numbers.yaml."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+BOLD = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A number as the paper prints it."""
+
+    mean: float | None
+    """None where the paper prints nan."""
+    spread: float | None
+    """None where the paper prints none."""
+    bold: bool = False
+
+
+def printed(table: str) -> Mapping[tuple[str, str], Printed]:
+    """The paper's numbers of a table by row and column; empty where it prints none."""
+    of_table = _document().get(table, {"columns": [], "rows": {}})
+    return {
+        (str(row), str(column)): _number(said)
+        for row, cells in of_table["rows"].items()
+        for column, said in zip(of_table["columns"], cells, strict=True)
+    }
+
+
+@cache
+def _document() -> Mapping[str, Any]:
+    """The file as it stands."""
+    read: Mapping[str, Any] = yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8"))
+    return read
+
+
+def _number(said: float | str | None) -> Printed:
+    """From `87.46 ± 0.14*`, `87.46`, or nothing (the paper prints nan)."""
+    if said is None:
+        return Printed(mean=None, spread=None)
+    words = str(said).removesuffix(BOLD)
+    mean, _, spread = words.partition("±")
+    return Printed(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(said))
