@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
+from phinets.config.detection import Pictures
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
 from phinets.config.result import Result
@@ -27,7 +28,7 @@ from phinets.config.work import (
 from phinets.engine.loop import DivergedError
 from phinets.experiments.folder import BACKBONES, CHECKPOINTS, CONFIG, ENVIRONMENT
 from phinets.experiments.reproducing.numbers import of_costs, of_run, of_statements, of_stream, of_transfer
-from phinets.experiments.reproducing.store import Store
+from phinets.experiments.reproducing.store import WORK, Store
 
 T = TypeVar("T", bound=Training)
 
@@ -124,13 +125,30 @@ def _probed(work: Probing, store: Store, means: Means) -> Result:
 
 def _transferred(work: Transferring, store: Store, means: Means) -> Result:
     from phinets.experiments.detecting import detect, resume_detection
+    from phinets.experiments.detection_folder import read_begun
 
     encoder, folder = _weights(work, store, means), store.folder(key(work))
-    compute = replace(work.detection.compute, device=means.device)
-    config = replace(work.detection, compute=compute)
-    begun = _begun(folder, ENVIRONMENT)
-    record = resume_detection(folder, config) if begun else detect(encoder, config, folder)
+    compute = replace(work.detection.compute, device=means.device, drawings=False)
+    if _begun(folder, ENVIRONMENT):
+        record = resume_detection(folder, replace(read_begun(folder).config, compute=compute))
+    else:
+        pictures = _placed(work.detection.pictures, store, means)
+        record = detect(encoder, replace(work.detection, compute=compute, pictures=pictures), folder)
     return of_transfer(work, record, json.loads((folder / ENVIRONMENT).read_text(encoding="utf-8")))
+
+
+def _placed(pictures: Pictures, store: Store, means: Means) -> Pictures:
+    """The pictures where they are: those that the package draws, in the store; others under the folder of all data."""
+    from phinets.data.home import data_root
+    from phinets.detection.drawn import DRAWN, drawn_voc
+
+    def place(said: str) -> str:
+        if said == DRAWN:
+            return f"voc:{drawn_voc(store.root / WORK)}"
+        kind, _, folder = said.partition(":")
+        return f"{kind}:{data_root(means.root) / folder}"
+
+    return replace(pictures, data=place(pictures.data), also=tuple(map(place, pictures.also)))
 
 
 def _costed(work: Costing, store: Store, means: Means) -> Result:
