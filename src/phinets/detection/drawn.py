@@ -14,8 +14,6 @@ from PIL import Image
 from phinets.config.errors import UserError
 from phinets.data.shapes import CLASSES, FORMS
 
-DRAWN = "shapes"
-"""The word for them, where annotated pictures are named."""
 SIDE = 128
 """Of a picture, in pixels."""
 TRAIN, TEST = 192, 96
@@ -41,7 +39,7 @@ class Thing(NamedTuple):
 
 def drawn_voc(place: Path) -> Path:
     """The folder of all drawn pictures under a place; written where it is not there yet: all of it or nothing."""
-    home = place / f"{DRAWN}-{EDITION}"
+    home = place / f"pictures-{EDITION}"
     if home.is_dir():
         return home
     try:

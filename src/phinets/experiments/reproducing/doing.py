@@ -138,17 +138,16 @@ def _transferred(work: Transferring, store: Store, means: Means) -> Result:
 
 
 def _placed(pictures: Pictures, store: Store, means: Means) -> Pictures:
-    """The pictures where they are: those that the package draws, in the store; others under the folder of all data."""
+    """The pictures where they lie, under the folder of all data; where none are named, those that the package draws."""
     from phinets.data.home import data_root
-    from phinets.detection.drawn import DRAWN, drawn_voc
+    from phinets.detection.drawn import drawn_voc
 
-    def place(said: str) -> str:
-        if said == DRAWN:
-            return f"voc:{drawn_voc(store.root / WORK)}"
-        kind, _, folder = said.partition(":")
-        return f"{kind}:{data_root(means.root) / folder}"
-
-    return replace(pictures, data=place(pictures.data), also=tuple(map(place, pictures.also)))
+    if not pictures.data:
+        return replace(pictures, data=f"voc:{drawn_voc(store.root / WORK)}")
+    data, *also = (
+        f"voc:{data_root(means.root) / said.removeprefix('voc:')}" for said in (pictures.data, *pictures.also)
+    )
+    return replace(pictures, data=data, also=tuple(also))
 
 
 def _costed(work: Costing, store: Store, means: Means) -> Result:
