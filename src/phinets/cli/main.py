@@ -79,7 +79,7 @@ def _command(name: str, words: list[str]) -> int:
         from rich.console import Console
 
         outcome.show(Console())
-    return 0
+    return int(outcome.exit_code)
 
 
 def _say_error(text: str, as_json: bool) -> None:

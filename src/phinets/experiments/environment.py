@@ -17,7 +17,6 @@ PACKAGES = ("torch", "torchvision", "numpy", "scipy", "safetensors", "tyro")
 
 def environment(seed: int, device: torch.device, precision: str) -> dict[str, Any]:
     """Versions, commit, seed and device: env.json."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "phinets": phinets.__version__,
         "commit": commit(),
@@ -26,11 +25,27 @@ def environment(seed: int, device: torch.device, precision: str) -> dict[str, An
         "packages": {package: _version(package) for package in PACKAGES},
         "seed": seed,
         "device": str(device),
-        "device_name": name,
+        "device_name": device_name(device),
         "precision": precision,
         "threads": torch.get_num_threads(),
         "processes": team.size(),
     }
+
+
+def device_name(device: torch.device) -> str:
+    """What the system calls a device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+
+
+@cache
+def _processor() -> str:
+    """The processor's own name where the system tells it, as Linux does, else what kind it is."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
 
 
 @cache

@@ -4,13 +4,11 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from types import FrameType
 from typing import Self
 
 from phinets.config.cores import own_cores, share_cores
@@ -18,11 +16,19 @@ from phinets.config.errors import StoppedError, UserError
 from phinets.config.result import Result
 from phinets.config.work import Work, key
 from phinets.experiments.reproducing.doing import Means, do
+from phinets.experiments.reproducing.stopping import leave, stoppable
 from phinets.experiments.reproducing.store import BusyError, Store
 from phinets.experiments.reproducing.units import Onlooker, Unit
 
 READY = "ready"
 BUSY = "busy"
+
+
+def default_jobs() -> int:
+    """One for each GPU, else one for each core: small encoders learn sooner side by side than on several cores."""
+    import torch
+
+    return torch.cuda.device_count() or own_cores()
 
 
 @dataclass
@@ -54,7 +60,7 @@ class Workers:
         Whoever asks to stop stops the workers first: each keeps a checkpoint of what it is at.
         """
         agenda = Agenda(deque(units), deque())
-        with _stoppable():
+        with stoppable():
             try:
                 while agenda.open or any(worker.left for worker in self.team):
                     self._hire(len(agenda.open) + sum(bool(worker.left) for worker in self.team))
@@ -174,7 +180,7 @@ def _started(place: int, store: Store, means: Means) -> Worker:
 
 def _serve(pipe: Connection, store: Store, means: Means, place: int) -> None:
     """A worker's life: units until nobody sends any more."""
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, leave)
     if hasattr(os, "setsid"):
         os.setsid()  # Ctrl-C is for the parent, which passes it on once
     threading.Thread(target=_follow_parent, daemon=True).start()
@@ -215,25 +221,6 @@ def _follow_parent() -> None:
     assert parent is not None
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """SIGTERM and SIGINT stop whatever is waited for; outside of the main thread they are somebody else's affair."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    name = signal.Signals(number).name
-    raise StoppedError(f"stopped by {name}. What is done is kept; the same command goes on.", 128 + number)
 
 
 def _end(code: int | None) -> str:

@@ -1,6 +1,6 @@
 """What one worker does in one go: a pretraining, and in turn whatever begins with its weights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,8 +23,8 @@ class Unit:
 class Onlooker(Protocol):
     """Told how the work goes."""
 
-    def began(self, works: int) -> None:
-        """So many pieces of work are about to be done."""
+    def began(self, works: Sequence[Work]) -> None:
+        """These are about to be done."""
 
     def done(self, result: Result) -> None:
         """One of them is done, or has failed."""
