@@ -23,12 +23,12 @@ def array_file(options: Reproduce, works: Mapping[str, Work]) -> Outcome:
     count = len(units(works))
     tasks = min(options.jobs or MOST, count)
     logs = options.store.absolute() / LOGS
+    script = Array(words=_words(options), tasks=tasks, logs=logs, sbatch=options.sbatch).script()
     try:
         logs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"'{logs}' can't be made: {error.strerror or error}. Choose another --store.") from error
-    array = Array(words=_words(options), tasks=tasks, logs=logs, sbatch=options.sbatch)
-    write_whole(options.script, array.script().encode())
+    write_whole(options.script, script.encode())
     document = {"script": str(options.script), "tasks": tasks, "works": len(works), "logs": str(logs)}
     return Outcome(document, lambda console: _show(console, options, tasks, len(works)))
 

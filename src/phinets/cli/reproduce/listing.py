@@ -1,71 +1,54 @@
 """`phinets reproduce --list` and `--dry-run`: what there is, how many runs, how long."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from phinets.cli.outcome import Outcome
-from phinets.cli.reproduce.choice import chosen_scale, chosen_store
+from phinets.cli.reproduce.choice import ALL, chosen_scale, chosen_store, chosen_targets
 from phinets.cli.reproduce.options import Reproduce
-from phinets.cli.reproduce.progress import duration
+from phinets.cli.reproduce.progress import described, duration
+from phinets.config.result import Result
 from phinets.config.work import Work
-from phinets.paper.scales import SCALES, Scale
-from phinets.paper.targets import TARGETS
-
-if TYPE_CHECKING:
-    from phinets.experiments.reproducing.store import Store
-    from phinets.paper.plan import Target
+from phinets.paper.scales import SCALES
 
 Estimate = Callable[[Work], float]
 
 
 def listed(options: Reproduce) -> Outcome:
     """All targets, or those that are named, at every scale."""
-    from phinets.cli.reproduce.choice import chosen_targets
-
     store, scales = chosen_store(options), [chosen_scale(options, name) for name in SCALES]
-    targets = chosen_targets(options.targets) if options.targets else list(TARGETS.values())
-    seconds = estimate(options, store, works_of(targets, scales))
+    targets = chosen_targets(options.targets or (ALL,))
+    works = {(target.name, scale.name): target.works(scale) for target in targets for scale in scales}
+    done = store.results({name for some in works.values() for name in some})
+    seconds = estimate(options, done.values())
     rows = [
         {
             "name": target.name,
             "place": target.place,
             "title": target.title,
-            "scales": {scale.name: _size(target, scale, store, seconds) for scale in scales},
+            "scales": {scale.name: _size(works[target.name, scale.name], done, seconds) for scale in scales},
         }
         for target in targets
     ]
     return Outcome(rows, lambda console: _show(console, rows))
 
 
-def works_of(targets: Iterable["Target"], scales: Iterable[Scale]) -> dict[str, Work]:
-    """All work of some targets at some scales."""
-    from phinets.experiments.reproducing.reproducing import all_works
-
-    targets = list(targets)
-    found: dict[str, Work] = {}
-    for scale in scales:
-        found |= all_works(targets, scale)
-    return found
-
-
-def estimate(options: Reproduce, store: "Store", works: Mapping[str, Work]) -> Estimate:
-    """Seconds of a piece of work on this machine, mended by what the store has."""
+def estimate(options: Reproduce, results: Iterable[Result]) -> Estimate:
+    """Seconds of a piece of work on this machine, mended by what was done here before."""
     from phinets.engine.device import pick_device
     from phinets.experiments.reproducing.estimating import clock
 
-    return clock(pick_device(options.device), store.results(works).values()).seconds
+    return clock(pick_device(options.device), results).seconds
 
 
-def _size(target: "Target", scale: Scale, store: "Store", seconds: Estimate) -> dict[str, Any]:
-    works = target.works(scale)
-    done = store.results(works)
+def _size(works: Mapping[str, Work], done: Mapping[str, Result], seconds: Estimate) -> dict[str, Any]:
     return {
         "runs": len(works),
-        "done": len(done),
+        "done": sum(name in done for name in works),
         "seconds": sum(map(seconds, works.values())),
         "seconds_left": sum(seconds(work) for name, work in works.items() if name not in done),
     }
@@ -87,8 +70,6 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
 
 def planned(options: Reproduce, missing: Mapping[str, Work], known: int, seconds: Estimate) -> Outcome:
     """What would be done."""
-    from phinets.cli.reproduce.progress import described
-
     total = sum(map(seconds, missing.values()))
     document = {
         "scale": options.scale,

@@ -77,5 +77,11 @@ class Reproduce:
 
 
 def parse(words: list[str]) -> Reproduce:
-    """The options that the words give."""
-    return parse_words(Reproduce, "reproduce", words)
+    """The options that the words give; what follows --sbatch is its value, though it begins with a dash."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--sbatch":
+            joined[-1] = f"--sbatch={word}"
+        else:
+            joined.append(word)
+    return parse_words(Reproduce, "reproduce", joined)

@@ -8,20 +8,14 @@ from rich.console import Console
 from phinets.config.result import Result
 from phinets.config.work import Deriving, Work, kind, seed
 
-UNITS = (
-    (2 * 31_557_600, 31_557_600, "years"),
-    (2 * 86400, 86400, "days"),
-    (2 * 3600, 3600, "h"),
-    (120, 60, "min"),
-    (0, 1, "s"),
-)
-"""From so many seconds on, in parts of so many, called so."""
+UNITS = {"years": 31_557_600, "days": 86_400, "h": 3600, "min": 60, "s": 1}
+"""Seconds of each."""
 
 
 def duration(seconds: float) -> str:
     """A time in words: 40 s, 12 min, 3.5 h, 12 days."""
-    part, name = next((part, name) for least, part, name in UNITS if seconds >= least)
-    count = seconds / part
+    name = next((name for name, part in UNITS.items() if seconds >= 2 * part), "s")
+    count = seconds / UNITS[name]
     return f"{count:.1f} {name}" if count < 10 and name in ("h", "days", "years") else f"{count:,.0f} {name}"
 
 

@@ -40,7 +40,7 @@ def command(words: list[str]) -> Outcome:
         return arraying.array_file(options, works)
     retry = options.retry_failed and not options.dry_run
     missing = open_works(works, store, retry_failed=retry)
-    seconds = listing.estimate(options, store, works) if missing else None
+    seconds = listing.estimate(options, store.results(works).values()) if missing else None
     if options.dry_run:
         return listing.planned(options, missing, len(works) - len(missing), seconds or (lambda work: 0.0))
     if missing and seconds is not None:

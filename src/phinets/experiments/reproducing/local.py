@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -183,6 +184,7 @@ def _serve(pipe: Connection, store: Store, means: Means, place: int) -> None:
     signal.signal(signal.SIGTERM, leave)
     if hasattr(os, "setsid"):
         os.setsid()  # Ctrl-C is for the parent, which passes it on once
+    warnings.formatwarning = lambda message, *where: f"phinets: note: {message}\n"
     threading.Thread(target=_follow_parent, daemon=True).start()
     means = _own_device(means, place)
     try:
