@@ -8,9 +8,7 @@ from typing import Any
 
 import yaml
 
-NOTHING = "–"
-"""A place of a table where the paper prints nothing."""
-BOLD = " bold"
+BOLD = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,6 @@ def printed(table: str) -> Mapping[tuple[str, str], Printed]:
         (str(row), str(column)): _number(said)
         for row, cells in of_table["rows"].items()
         for column, said in zip(of_table["columns"], cells, strict=True)
-        if said != NOTHING
     }
 
 
@@ -43,7 +40,7 @@ def _document() -> Mapping[str, Any]:
 
 
 def _number(said: float | str | None) -> Printed:
-    """From `87.46 ± 0.14 bold`, `87.46`, or nothing (the paper prints nan)."""
+    """From `87.46 ± 0.14*`, `87.46`, or nothing (the paper prints nan)."""
     if said is None:
         return Printed(mean=None, spread=None)
     words = str(said).removesuffix(BOLD)

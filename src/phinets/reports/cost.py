@@ -1,7 +1,6 @@
 """What learners cost, as the paper's two tables of computational costs: memory, and training time."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -9,50 +8,40 @@ from rich.table import Table
 
 from phinets.config.cost import REFERENCE, Cost
 from phinets.config.plain import to_plain
+from phinets.paper.numbers import printed
 
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What the paper says a learner costs, with ResNet-18 on its GPU; None where it says nothing."""
-
-    gigabytes: float | None
-    hours: float | None
-
-
-PAPER: Mapping[int, Mapping[str, Published]] = {
-    128: {
-        "byol": Published(4.3, 7.09),
-        "simsiam": Published(3.26, 6.89),
-        "barlow-twins": Published(2.79, 21.38),
-        "phinet": Published(3.25, 6.89),
-        "rm-simsiam": Published(4.06, 7.76),
-        "x-phinet": Published(3.44, 7.04),
-        "x-phinet/cosine": Published(3.44, None),
-    },
-    1024: {
-        "byol": Published(22.28, 6.51),
-        "simsiam": Published(17.10, 6.74),
-        "barlow-twins": Published(12.23, 7.68),
-        "phinet": Published(17.18, 6.44),
-        "rm-simsiam": Published(21.96, 7.03),
-        "x-phinet": Published(17.11, 6.52),
-        "x-phinet/cosine": Published(17.11, None),
-    },
+PAPER: Mapping[str, str] = {
+    "byol": "BYOL",
+    "simsiam": "SimSiam",
+    "barlow-twins": "Barlow Twins",
+    "phinet": "PhiNet (MSE)",
+    "rm-simsiam": "RM-SimSiam",
+    "x-phinet": "X-PhiNet (MSE)",
+    "x-phinet/cosine": "X-PhiNet (Cos)",
 }
-"""The paper's tables of computational costs by batch size. The one of times has a single X-PhiNet: the MSE one here."""
+"""The learners of the paper's two tables of computational costs, as they are called there."""
 
 
 def published(batch: int, method: str) -> dict[str, float | None] | None:
-    """The paper's figures of a learner, and their ratios to its SimSiam; None where it has none."""
-    if method not in PAPER.get(batch, {}):
+    """The paper's figures of a learner (ResNet-18 on its GPU), and their ratios to its SimSiam; None without any.
+
+    The table of times has a single X-PhiNet, taken for the MSE one: of the other there is the memory alone.
+    """
+    gigabytes, reference_gigabytes = (_printed("memory", batch, name) for name in (method, REFERENCE))
+    hours, reference_hours = (_printed("time", batch, name) for name in (method, REFERENCE))
+    if gigabytes is None and hours is None:
         return None
-    own, reference = PAPER[batch][method], PAPER[batch][REFERENCE]
     return {
-        "gigabytes": own.gigabytes,
-        "memory_to_simsiam": _ratio(own.gigabytes, reference.gigabytes),
-        "hours": own.hours,
-        "time_to_simsiam": _ratio(own.hours, reference.hours),
+        "gigabytes": gigabytes,
+        "memory_to_simsiam": _ratio(gigabytes, reference_gigabytes),
+        "hours": hours,
+        "time_to_simsiam": _ratio(hours, reference_hours),
     }
+
+
+def _printed(table: str, batch: int, method: str) -> float | None:
+    cell = printed(table).get((f"batch {batch}", PAPER.get(method, "")))
+    return None if cell is None else cell.mean
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from phinets.config.detection_record import DetectionRecord, DetectionSummary
-from phinets.config.voc_table import PAPER_VOC
 from phinets.detection.boxes import Floats, Found, Truth
+from phinets.paper.numbers import printed
 from phinets.reports.palette import ARMS, INK, class_colour
 
 SURE = 0.5
@@ -41,11 +41,16 @@ def precision_table(summary: DetectionSummary) -> Table:
         of = arm.precision[summary.metric]
         losses = f"{arm.loss_first:.3f} → {arm.loss_last:.3f}"
         table.add_row(arm.called, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
-    for row in PAPER_VOC[summary.comparable] if summary.comparable else ():
-        table.add_row(
-            f"paper, {summary.comparable}: {row.pretrained}", *map(_percent, (row.ap, row.ap50, row.ap75)), ""
-        )
+    for pretrained, of_paper in published(summary.comparable).items() if summary.comparable else ():
+        table.add_row(f"paper, {summary.comparable}: {pretrained}", *map(_percent, of_paper), "")
     return table
+
+
+def published(part: str) -> dict[str, tuple[float | None, ...]]:
+    """The paper's AP, AP50 and AP75 on a part of VOC ("VOC 07", "VOC 07+12"), by what was pretrained."""
+    numbers = printed(part.lower().replace(" ", "-"))
+    pretrained = dict.fromkeys(row for row, _ in numbers)
+    return {row: tuple(numbers[row, column].mean for column in ("AP", "AP50", "AP75")) for row in pretrained}
 
 
 def class_table(summary: DetectionSummary) -> Table:
