@@ -2,42 +2,89 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from phinets.config.continual import ContinualConfig
+from phinets.config.probes import PaperProbe
 from phinets.config.run import RunConfig, Training
 from phinets.config.work import Pretraining, Probing, Streaming, Work
+from phinets.paper.learners import LEARNERS
 from phinets.paper.plan import Cell
-from phinets.paper.scales import Scale
+from phinets.paper.scales import SCALES, Scale
 
 T = TypeVar("T", bound=Training)
-Change = Callable[[T], T]
-BARLOW_LR = 0.1
+
+
+class Change(Protocol):
+    """From a run, or a stream, to another of the same kind."""
+
+    def __call__(self, run: T, /) -> T:
+        """The changed one."""
+
+
+Asked = tuple[Callable[[T], Work], str]
+"""From a run to the work that answers, and which of its numbers is the answer."""
+BARLOW_SHARE = 0.1
 """Barlow Twins does not converge at the others' learning rate of .03 on CIFAR-5m; the paper takes .003."""
+MOCO_CODE = 128
+"""MoCo v2's head gives codes of so many numbers."""
 
 
-def method(name: str) -> Change[T]:
-    """Another learner."""
-    return lambda run: replace(run, method=name)
+def same(run: T) -> T:
+    """No change."""
+    return run
 
 
-def methods(rows: Mapping[str, str]) -> dict[str, Change[T]]:
+def learner(name: str) -> Change:
+    """Another learner, by its name in the paper's tables; MoCo v2 with its own narrow head."""
+
+    def changed(run: T) -> T:
+        method, widths = LEARNERS[name], run.learner.projector
+        if method == "moco-v2" and widths is not None:
+            return replace(run, method=method, learner=replace(run.learner, projector=moco_head(widths)))
+        return replace(run, method=method)
+
+    return changed
+
+
+def moco_head(widths: tuple[int, ...]) -> tuple[int, ...]:
+    """A hidden layer as wide as the other learners' first, and a code of 128, or as wide as theirs if that is less."""
+    return widths[0], min(MOCO_CODE, widths[-1])
+
+
+def learners(*names: str) -> dict[str, Change]:
     """Another learner for each row or column."""
-    return {row: method(name) for row, name in rows.items()}
+    return {name: learner(name) for name in names}
 
 
-def weight_decay(value: float) -> Change[T]:
+def online(*names: str) -> dict[str, Change]:
+    """The same on CIFAR-5m, where Barlow Twins learns at a tenth of the others' rate."""
+    slower = {"Barlow Twins": paced(learner("Barlow Twins"), BARLOW_SHARE)}
+    return {name: slower.get(name, learner(name)) for name in names}
+
+
+def weight_decay(value: float) -> Change:
     """Another weight decay."""
     return lambda run: replace(run, optimisation=replace(run.optimisation, weight_decay=value))
 
 
-def weight_decays(scale: Scale, values: tuple[float, ...]) -> dict[str, Change[T]]:
+def weight_decays(scale: Scale, values: tuple[float, ...]) -> dict[str, Change]:
     """The weight decays of a row that the scale runs, by how they are written."""
     return {written(value): weight_decay(value) for value in scale.some(values)}
 
 
-def gentler(change: Change[T], share: float = BARLOW_LR) -> Change[T]:
-    """The same at a share of the learning rate."""
+def batches(scale: Scale, values: tuple[int, ...]) -> dict[str, Change]:
+    """The batch sizes of a row that the scale runs, by the paper's; a small scale's own are smaller."""
+    return {str(value): batch(scale, value) for value in scale.some(values)}
+
+
+def batch(scale: Scale, value: int) -> Change:
+    """The batch size that stands for one of the paper's."""
+    return lambda run: replace(run, batch=scale.batch(value))
+
+
+def paced(change: Change, share: float) -> Change:
+    """A change, at a multiple of the learning rate."""
 
     def changed(run: T) -> T:
         made = change(run)
@@ -47,7 +94,7 @@ def gentler(change: Change[T], share: float = BARLOW_LR) -> Change[T]:
 
 
 def crossed(
-    scale: Scale, base: T, rows: Mapping[str, Change[T]], columns: Mapping[str, Change[T]], asked: "Asked[T]"
+    scale: Scale, base: T, rows: Mapping[str, Change], columns: Mapping[str, Change], asked: Asked[T]
 ) -> tuple[Cell, ...]:
     """A cell for each row and column: the base changed by both, by each seed."""
     return tuple(
@@ -62,23 +109,24 @@ def crossed(
     )
 
 
-Asked = tuple[Callable[[T], Work], str]
-"""From a run to the work that answers, and which of its numbers is the answer."""
+def pretrained(measure: str) -> Asked[RunConfig]:
+    """A number of the run itself: knn, stable_rank_g1, …"""
+    return (lambda run: Pretraining(run=run)), measure
 
 
-def knn() -> Asked[RunConfig]:
-    """Percent right by kNN."""
-    return (lambda run: Pretraining(run=run)), "knn"
-
-
-def probed(scale: Scale) -> Asked[RunConfig]:
+def probed(probe: PaperProbe) -> Asked[RunConfig]:
     """Percent right by the paper's linear probe."""
-    return (lambda run: Probing(run=run, probe=scale.probe)), "probe"
+    return (lambda run: Probing(run=run, probe=probe)), "probe"
 
 
 def read(measure: str) -> Asked[ContinualConfig]:
     """A number of a stream's readout: task-knn/fast/average."""
     return (lambda run: Streaming(run=run)), measure
+
+
+def printed_once(scale: Scale) -> Scale:
+    """For what the paper prints without a spread: one seed at its scale, unless another number was asked for."""
+    return replace(scale, seeds=1) if scale == SCALES["paper"] else scale
 
 
 def written(value: float) -> str:

@@ -10,6 +10,7 @@ from phinets.paper.scales import Scale
 
 Drawn = Literal["table", "lines", "curves", "dynamics"]
 """How a target is shown beside its tables: not at all, lines over the columns, learning curves, state spaces."""
+Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,10 @@ class Table:
     title: str
     cells: tuple[Cell, ...]
     unit: str = "%"
-    better: Literal["higher", "lower"] | None = "higher"
+    better: Better | None = "higher"
     """Which numbers are best; None where there is no better."""
+    lower_rows: tuple[str, ...] = ()
+    """Rows in which the lower numbers are best, whatever holds for the others: forgetting beside accuracy."""
     best_in: Literal["row", "column"] = "column"
     """Among which cells the best is sought: those of a column, or of a row."""
     columns_are: str = ""
@@ -49,6 +52,10 @@ class Table:
     def columns(self) -> tuple[str, ...]:
         """In the order of the paper."""
         return tuple(dict.fromkeys(cell.column for cell in self.cells))
+
+    def better_in(self, row: str) -> Better | None:
+        """Which numbers are best in a row."""
+        return "lower" if row in self.lower_rows else self.better
 
     @property
     def at(self) -> Mapping[tuple[str, str], Cell]:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from phinets.config.errors import look_up
 from phinets.paper.plan import Target
-from phinets.paper.targets import cifar10, split
+from phinets.paper.targets import batch_size, cifar5m, cifar10, costs, dynamics, imagenet, split, split_cifar5m, voc
 
-TARGETS: Mapping[str, Target] = {target.name: target for part in (cifar10, split) for target in part.TARGETS}
+PARTS = (dynamics, cifar10, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
+TARGETS: Mapping[str, Target] = {target.name: target for part in PARTS for target in part.TARGETS}
 
 
 def target(name: str) -> Target:
