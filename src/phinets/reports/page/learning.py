@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonprefix
+from itertools import takewhile
 from statistics import fmean, stdev
 
 from phinets.config.result import Curve, Result
@@ -50,7 +50,7 @@ def _of_table(found: TableFound, grid: Grid, results: Mapping[str, Result], larg
                 Series(name=line, colour=colours[line], points=over_seeds([each[name] for each in of if name in each]))
                 for line, of in curves.items()
             )
-            drawn = _panel(panel, label, series, large)
+            drawn = _panel(panel or found.table.title, label, series, large)
             charts += [drawn] if drawn is not None else []
     return Panels(legend=tuple(colours.items()), charts=tuple(charts)) if charts else None
 
@@ -84,8 +84,9 @@ def _merged(grid: Grid, shown: set[tuple[str, ...]]) -> Grid:
 
 
 def _common(names: Sequence[str]) -> str:
-    """What several names begin with; if that is nothing, all of them."""
-    return commonprefix(names).rstrip(" (,") or ", ".join(names)
+    """The words that several names begin with."""
+    together = takewhile(lambda words: len(set(words)) == 1, zip(*(name.split() for name in names), strict=False))
+    return " ".join(words[0] for words in together)
 
 
 def _curves(works: Sequence[Work], results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:

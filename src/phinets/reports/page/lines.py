@@ -8,28 +8,31 @@ from phinets.reports.page.chart import Chart, Plot, Point, Series, chart
 from phinets.reports.palette import class_colour, method_colour
 
 
-def lines(found: TableFound) -> Chart | None:
-    """A line for each row; the columns stand side by side, since weight decay 0 has no place on an axis of powers."""
+def lines(found: TableFound) -> list[Chart]:
+    """A line for each row, a chart for each measure.
+
+    Columns stand side by side, since weight decay 0 has no place on an axis of powers.
+    """
+    measures = dict.fromkeys(cell.cell.measure for cell in found.cells)
+    made = [_of_measure(found, measure) for measure in measures]
+    return [drawn for drawn in made if drawn is not None]
+
+
+def _of_measure(found: TableFound, measure: str) -> Chart | None:
     table, at = found.table, found.at
-    of_rows = [[at.get((row, column)) for column in table.columns] for row in table.rows]
-    firsts = [next((cell.cell.works[0] for cell in cells if cell is not None), None) for cells in of_rows]
-    colours = line_colours(firsts)
+    cells = {row: [at.get((row, column)) for column in table.columns] for row in table.rows}
+    of = {row: known for row, known in cells.items() if any(c is not None and c.cell.measure == measure for c in known)}
+    colours = line_colours([next(cell.cell.works[0] for cell in known if cell is not None) for known in of.values()])
     series = tuple(
-        Series(name=row, colour=colour, points=_points(cells), beside=_printed(cells))
-        for row, colour, cells in zip(table.rows, colours, of_rows, strict=True)
+        Series(name=row, colour=colour, points=_points(known), beside=_printed(known))
+        for (row, known), colour in zip(of.items(), colours, strict=True)
     )
     return chart(
-        Plot(
-            title=table.title,
-            series=series,
-            x_label=table.columns_are,
-            y_label=table.unit,
-            names=table.columns,
-        )
+        Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=table.columns)
     )
 
 
-def line_colours(works: Sequence[Work | None]) -> list[str]:
+def line_colours(works: Sequence[Work]) -> list[str]:
     """The colour of each line's method; where two lines share one, colours that just differ."""
     names = [method_of(work) for work in works]
     if None in names or len(set(names)) < len(names):
@@ -37,9 +40,9 @@ def line_colours(works: Sequence[Work | None]) -> list[str]:
     return [method_colour(name) for name in names if name is not None]
 
 
-def method_of(work: Work | None) -> str | None:
+def method_of(work: Work) -> str | None:
     """The learner, where there is one."""
-    return None if work is None or isinstance(work, Costing | Deriving) else work.run.method
+    return None if isinstance(work, Costing | Deriving) else work.run.method
 
 
 def _points(cells: Sequence[CellFound | None]) -> tuple[Point, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phinets.config.result import Result
-from phinets.config.work import key, seed
+from phinets.config.work import Deriving, key, seed
 from phinets.paper.findings import CellFound, TableFound, TargetFound
 from phinets.paper.numbers import Printed
 from phinets.reports.page.verdicts import anchor
@@ -33,7 +33,9 @@ class CellShown:
 
     @property
     def ours(self) -> str:
-        """Mean with spread."""
+        """Mean with spread; of a statement on dynamics, whether it holds."""
+        if self.found.mean is not None and isinstance(self.found.cell.works[0], Deriving):
+            return "holds" if self.found.mean == 1 else "does not"
         return with_spread(self.found.mean, self.found.spread)
 
     @property
