@@ -1,7 +1,7 @@
 """What was found of a target: its tables filled with what the runs came to, its claims judged."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -91,114 +91,127 @@ class TargetFound:
     """By key; of all work of the target that is done or has failed."""
 
 
+Done = Mapping[Place, tuple[Result | None, ...]]
+"""The results behind each cell, by seed; None where there is none yet."""
+
+
 def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> TargetFound:
     """A target's tables and claims, given results by key; those that are not there are missing."""
     tables = target.tables(scale)
-    evidence = gathered(tables, results)
+    done = {
+        (table.name, cell.row, cell.column): tuple(results.get(key(work)) for work in cell.works)
+        for table in tables
+        for cell in table.cells
+    }
+    evidence = gathered(tables, done)
     return TargetFound(
         target=target,
         scale=scale,
-        tables=tuple(_filled(table, results) for table in tables),
+        tables=tuple(_filled(table, done, evidence) for table in tables),
         claims=tuple(_judged(claim, evidence, tables, scale) for claim in target.claims),
         results={name: results[name] for name in target.works(scale) if name in results},
     )
 
 
-def gathered(tables: tuple[Table, ...], results: Mapping[str, Result]) -> Evidence:
+def gathered(tables: tuple[Table, ...], done: Done) -> Evidence:
     """What rules look at: the number and the health of every seed of every cell."""
-    cells = {(table.name, cell.row, cell.column): cell for table in tables for cell in table.cells}
+    measures = {(table.name, cell.row, cell.column): cell.measure for table in tables for cell in table.cells}
     return Evidence(
-        values={place: _values(cell, results) for place, cell in cells.items()},
-        lost={place: tuple(_is_lost(result) for result in _of(cell, results)) for place, cell in cells.items()},
+        values={place: tuple(_number(one, measures[place]) for one in seeds) for place, seeds in done.items()},
+        lost={place: tuple(map(_is_lost, seeds)) for place, seeds in done.items()},
     )
 
 
-def _of(cell: Cell, results: Mapping[str, Result]) -> Iterator[Result | None]:
-    return (results.get(key(work)) for work in cell.works)
-
-
-def _values(cell: Cell, results: Mapping[str, Result]) -> tuple[float | None, ...]:
-    """The cell's number by seed; one that is not finite is none."""
-    said = (None if result is None else result.numbers.get(cell.measure) for result in _of(cell, results))
-    return tuple(value if value is not None and math.isfinite(value) else None for value in said)
+def _number(result: Result | None, measure: str) -> float | None:
+    """What a seed came to; a number that is not finite is none."""
+    value = None if result is None else result.numbers.get(measure)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _is_lost(result: Result | None) -> bool | None:
     return None if result is None or result.health is None else result.lost
 
 
-def _filled(table: Table, results: Mapping[str, Result]) -> TableFound:
+def _filled(table: Table, done: Done, evidence: Evidence) -> TableFound:
     own = printed(table.name)
-    cells = tuple(_cell(cell, results, own.get((cell.row, cell.column))) for cell in table.cells)
-    return TableFound(table=table, cells=tuple(replace(cell, best=_is_best(cell, cells, table)) for cell in cells))
+    cells = []
+    for cell in table.cells:
+        place = (table.name, cell.row, cell.column)
+        seeds = done[place]
+        filled = CellFound(
+            cell=cell,
+            values=evidence.values[place],
+            lost=sum(lost is True for lost in evidence.lost[place]),
+            failed=sum(one is not None and one.failed is not None for one in seeds),
+            missing=sum(one is None for one in seeds),
+            best=False,
+            printed=own.get((cell.row, cell.column)),
+        )
+        cells.append(filled)
+    return TableFound(table=table, cells=_with_best(cells, table))
 
 
-def _cell(cell: Cell, results: Mapping[str, Result], own: Printed | None) -> CellFound:
-    done = list(_of(cell, results))
-    return CellFound(
-        cell=cell,
-        values=_values(cell, results),
-        lost=sum(result is not None and result.lost for result in done),
-        failed=sum(result is not None and result.failed is not None for result in done),
-        missing=sum(result is None for result in done),
-        best=False,
-        printed=own,
-    )
+def _with_best(cells: Sequence[CellFound], table: Table) -> tuple[CellFound, ...]:
+    """The cells, best marked: whose mean ± spread overlaps with that of the best mean of the row or column.
+
+    One number has no spread: it counts as 0. Where nothing is better, nothing is best.
+    """
+    if table.better is None:
+        return tuple(cells)
+    tops: dict[str, CellFound] = {}
+    for cell in cells:
+        among: str = getattr(cell.cell, table.best_in)
+        if cell.mean is not None and (among not in tops or _ahead(cell.mean, tops[among].mean, table)):
+            tops[among] = cell
+    return tuple(replace(cell, best=_overlap(cell, tops.get(getattr(cell.cell, table.best_in)))) for cell in cells)
 
 
-def _is_best(found: CellFound, cells: tuple[CellFound, ...], table: Table) -> bool:
-    """Whether mean ± spread overlaps with that of the best mean of its row or column."""
-    if found.mean is None or table.better is None:
+def _ahead(mean: float, other: float | None, table: Table) -> bool:
+    return other is None or (mean > other if table.better == "higher" else mean < other)
+
+
+def _overlap(one: CellFound, other: CellFound | None) -> bool:
+    if one.mean is None or other is None or other.mean is None:
         return False
-    rivals = [
-        (other.mean, other.spread or 0.0)
-        for other in cells
-        if getattr(other.cell, table.best_in) == getattr(found.cell, table.best_in) and other.mean is not None
-    ]
-    sign = 1 if table.better == "higher" else -1
-    mean, spread = max(rivals, key=lambda rival: sign * rival[0])
-    return abs(mean - found.mean) <= spread + (found.spread or 0.0)
+    return abs(one.mean - other.mean) <= (one.spread or 0.0) + (other.spread or 0.0)
 
 
 def _judged(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], scale: Scale) -> ClaimFound:
-    effect = claim.rule.effect(evidence)
     places = claim.rule.places(evidence)
-    verdict: VerdictWord = "can't tell"
-    if effect is not None and (scale.name != "smoke" or isinstance(claim.rule, Stated)):
-        effect = _in_its_unit(effect, tables, places)
-        verdict = claim.rule.verdict(effect)
+    effect = _in_its_unit(claim.rule.effect(evidence), tables, places)
+    too_short = scale.name == "smoke" and not isinstance(claim.rule, Stated)
+    verdict = "can't tell" if effect is None or too_short else claim.rule.verdict(effect)
     return ClaimFound(
         claim=claim,
         effect=effect,
         verdict=verdict,
-        why=_why(claim, effect, verdict, evidence, scale),
+        why="The runs are too short to learn anything." if too_short else _why(claim, effect, verdict, evidence),
         lost=sum(lost is True for place in places for lost in evidence.lost.get(place, ())),
     )
 
 
-def _in_its_unit(effect: Effect, tables: tuple[Table, ...], places: tuple[Place, ...]) -> Effect:
+def _in_its_unit(effect: Effect | None, tables: tuple[Table, ...], places: tuple[Place, ...]) -> Effect | None:
     """Points are of percent; other tables have their own unit."""
-    unit = next((table.unit for table in tables if places and table.name == places[0][0]), "%")
-    return effect if unit == "%" else replace(effect, unit=effect.unit.replace("points", unit))
-
-
-def _why(claim: Claim, effect: Effect | None, verdict: VerdictWord, evidence: Evidence, scale: Scale) -> str:
-    """One sentence."""
-    places = claim.rule.places(evidence)
-    empty = [place for place in places if all(value is None for value in evidence.values.get(place, ()))]
-    if effect is None:
-        return f"{len(empty)} of {len(places)} cells have no number." if empty else "The table has too few settings."
-    if isinstance(claim.rule, Stated):
-        return f"{effect.size:.0%} of the statements hold."
-    if scale.name == "smoke":
-        return "The runs are too short to learn anything."
-    if effect.seeds < 2:
-        return "There is a cell with a single seed, which says nothing of chance."
-    return f"{SIDES[verdict]} ({claim.rule.describe()})."
+    units = {table.name: table.unit for table in tables}
+    unit = units.get(places[0][0], "%") if places else "%"
+    return effect if effect is None or unit == "%" else replace(effect, unit=effect.unit.replace("points", unit))
 
 
 SIDES: Mapping[VerdictWord, str] = {
-    "holds": "The whole interval is where the claim has it",
-    "does not hold": "The whole interval is where the claim does not have it",
-    "can't tell": "The interval reaches to both sides of the claim's limit",
+    "holds": "The whole interval is on the claim's side",
+    "does not hold": "The whole interval is on the other side",
+    "can't tell": "The interval reaches to both sides",
 }
+
+
+def _why(claim: Claim, effect: Effect | None, verdict: VerdictWord, evidence: Evidence) -> str:
+    """One sentence."""
+    places = claim.rule.places(evidence)
+    if effect is None:
+        empty = sum(all(value is None for value in evidence.values.get(place, ())) for place in places)
+        return f"{empty} of {len(places)} cells have no number." if empty else "There are too few settings to compare."
+    if isinstance(claim.rule, Stated):
+        return f"{round(effect.size * len(places))} of {len(places)} statements hold."
+    if effect.seeds < 2:
+        return "A cell has a number of one seed alone, which says nothing of chance."
+    return f"{SIDES[verdict]}: {claim.rule.describe()}."

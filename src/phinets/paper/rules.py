@@ -1,100 +1,33 @@
 """Rules: how a claim is decided from the numbers of a table.
 
 The names that a rule compares are on one axis of the table (`along`), the settings in which it does so on the other
-(`at`; empty: all that the table has of them). Intervals: `paper/bootstrap.py`. With a single seed in a cell nothing but
-`Stated` can tell.
+(`at`; empty: all that the table has of them). Each effect comes with an interval (`paper/bootstrap.py`), for which
+seeds are drawn, and settings too where a mean over them stands for settings like these. Where a claim is about these
+very settings (the worst, the range, the peak), only seeds are. With a single seed in a cell only `Stated` can tell.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from phinets.paper.bootstrap import Array, Statistic, estimated
+from phinets.paper.bootstrap import Array, estimated
 from phinets.paper.claims import Effect, Evidence, Place, VerdictWord
-
-Axis = Literal["rows", "columns"]
-Better = Literal["higher", "lower"]
+from phinets.paper.comparing import OnATable, above, by_more_than, difference, listed, over_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OnATable:
-    """What the rules have in common: where they look, and what follows from an interval."""
-
-    table: str
-    along: Axis = "rows"
-    at: tuple[str, ...] = ()
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """What is compared."""
-        raise NotImplementedError
-
-    def settings(self, evidence: Evidence) -> tuple[str, ...]:
-        """Where it is compared: `at`, or every setting in which all the names have a cell."""
-        if self.at:
-            return self.at
-        here = [(row, column) for table, row, column in evidence.values if table == self.table]
-        others = dict.fromkeys(column if self.along == "rows" else row for row, column in here)
-        return tuple(s for s in others if all(self._place(name, s) in evidence.values for name in self.compared))
-
-    def places(self, evidence: Evidence) -> tuple[Place, ...]:
-        """Every name in every setting."""
-        settings = self.settings(evidence)
-        return tuple(self._place(name, setting) for name in self.compared for setting in settings)
-
-    def verdict(self, effect: Effect) -> VerdictWord:
-        """By which side of the margin the whole interval is on."""
-        return above(effect, getattr(self, "margin", 0.0))
-
-    def _place(self, name: str, setting: str) -> Place:
-        return (self.table, name, setting) if self.along == "rows" else (self.table, setting, name)
-
-    def _estimated(
-        self, evidence: Evidence, statistic: Statistic, unit: str = "points", *, settings_too: bool
-    ) -> Effect | None:
-        """The effect by a statistic of the cells' means; None where a cell has no number."""
-        cells = self._cells(evidence, evidence.values)
-        return None if cells is None else estimated(cells, statistic, unit, settings_too=settings_too)
-
-    def _cells(self, evidence: Evidence, found: Mapping[Place, tuple[float | bool | None, ...]]) -> Array | None:
-        """(names, settings, seeds), NaN where a seed has no number; None where a whole cell has none."""
-        rows = [found.get(place, ()) for place in self.places(evidence)]
-        if not rows or any(all(value is None for value in row) for row in rows):
-            return None
-        seeds = max(map(len, rows))
-        filled = [
-            [np.nan if value is None else float(value) for value in (*row, *[None] * seeds)[:seeds]] for row in rows
-        ]
-        return np.array(filled).reshape(len(self.compared), -1, seeds)
-
-
-def above(effect: Effect, margin: float) -> VerdictWord:
-    """Holds where the whole interval is above the margin, does not hold where it is below."""
-    if effect.seeds < 2 or effect.low <= margin <= effect.high:
-        return "can't tell"
-    return "holds" if effect.low > margin else "does not hold"
-
-
-def over_settings(by_setting: Array, drawn: Array) -> Array:
-    """The mean over the settings as often as they are drawn: (draws, settings) → (draws,)."""
-    return np.asarray((by_setting * drawn).sum(axis=1) / drawn.sum(axis=1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Higher(_OnATable):
+class Higher(OnATable):
     """Some are higher than others: mean of `over` − best of `under`, over the settings or in the worst of them.
 
-    The best of `under` is sought in each setting anew. Where lower is better, all signs turn. The worst setting is one
-    of those that the claim is about: then settings are not drawn.
+    The best of `under` is sought in each setting anew. Where lower is better, all signs turn.
     """
 
     over: tuple[str, ...]
     under: tuple[str, ...]
     margin: float = 0.0
     by: Literal["mean", "worst"] = "mean"
-    better: Better = "higher"
+    better: Literal["higher", "lower"] = "higher"
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -103,12 +36,10 @@ class Higher(_OnATable):
 
     def describe(self) -> str:
         """In words."""
-        best = "best" if len(self.under) > 1 else "one"
+        best = " (the best of them)" if len(self.under) > 1 else ""
         where = "on average over the settings" if self.by == "mean" else "in the setting that speaks least for it"
-        return (
-            f"{_listed(self.over)} {self.better} than {_listed(self.under)}"
-            f"{' (the best of them)' * (best == 'best')} {where}, by more than {self.margin:g}"
-        )
+        compared = f"{' and '.join(self.over)} {self.better} than {listed(self.under)}"
+        return f"{compared}{best} {where}{by_more_than(self.margin)}"
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """Positive where `over` is better."""
@@ -118,11 +49,15 @@ class Higher(_OnATable):
             ahead = (sign * means[:, :first]).mean(axis=1) - (sign * means[:, first:]).max(axis=1)
             return over_settings(ahead, drawn) if self.by == "mean" else np.asarray(ahead.min(axis=1))
 
-        return self._estimated(evidence, statistic, settings_too=self.by == "mean")
+        return self.estimated(evidence, statistic, settings_too=self.by == "mean")
+
+    def verdict(self, effect: Effect) -> VerdictWord:
+        """By the side of the margin that the whole interval is on."""
+        return above(effect, self.margin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparable(_OnATable):
+class Comparable(OnATable):
     """Two are about the same: one − other, on average over the settings, is within ± `within`."""
 
     one: str
@@ -140,7 +75,7 @@ class Comparable(_OnATable):
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """The difference."""
-        return self._estimated(evidence, _difference, settings_too=True)
+        return self.estimated(evidence, difference, settings_too=True)
 
     def verdict(self, effect: Effect) -> VerdictWord:
         """Holds where the interval lies inside ± within, does not hold where it lies outside altogether."""
@@ -151,13 +86,8 @@ class Comparable(_OnATable):
         return "does not hold" if effect.low > self.within or effect.high < -self.within else "can't tell"
 
 
-def _difference(means: Array, drawn: Array) -> Array:
-    """First name − second, over the settings."""
-    return over_settings(means[:, 0] - means[:, 1], drawn)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop(_OnATable):
+class Drop(OnATable):
     """One falls behind another by at least `by`: (other − name) − by, on average over the settings."""
 
     name: str
@@ -175,15 +105,12 @@ class Drop(_OnATable):
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """How much more than `by` it falls."""
-        return self._estimated(evidence, lambda means, drawn: _difference(means, drawn) - self.by, settings_too=True)
+        return self.estimated(evidence, lambda means, drawn: difference(means, drawn) - self.by, settings_too=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steadier(_OnATable):
-    """One changes less over the settings: smallest range of the others − its own range (largest mean − smallest).
-
-    The settings are those that the claim is about: they are not drawn.
-    """
+class Steadier(OnATable):
+    """One changes less over the settings: smallest range of the others − its own range (largest mean − smallest)."""
 
     one: str
     other: tuple[str, ...]
@@ -196,9 +123,7 @@ class Steadier(_OnATable):
 
     def describe(self) -> str:
         """In words."""
-        return (
-            f"{self.one} has a smaller range over the settings than {_listed(self.other)}, by more than {self.margin:g}"
-        )
+        return f"{self.one} has a smaller range over the settings than {listed(self.other)}{by_more_than(self.margin)}"
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """Positive where it is steadier than the steadiest of the others."""
@@ -207,11 +132,15 @@ class Steadier(_OnATable):
             ranges = np.ptp(means, axis=2)
             return np.asarray(ranges[:, 1:].min(axis=1) - ranges[:, 0])
 
-        return self._estimated(evidence, statistic, settings_too=False)
+        return self.estimated(evidence, statistic, settings_too=False)
+
+    def verdict(self, effect: Effect) -> VerdictWord:
+        """By the side of the margin that the whole interval is on."""
+        return above(effect, self.margin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trend(_OnATable):
+class Trend(OnATable):
     """A number rises (or falls) along the settings in their order: least-squares slope per setting.
 
     A draw of a single setting has no slope and is not counted.
@@ -241,12 +170,12 @@ class Trend(_OnATable):
             slope = np.where(spread > 0, (drawn * x * y).sum(axis=1) / np.where(spread > 0, spread, 1.0), np.nan)
             return slope if self.rises else -slope
 
-        return self._estimated(evidence, statistic, "points a setting", settings_too=True)
+        return self.estimated(evidence, statistic, "points a setting", settings_too=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peaks(_OnATable):
-    """A number is best in the middle: best of the inner settings − better of the two ends. Settings are not drawn."""
+class Peaks(OnATable):
+    """A number is best in the middle: best of the inner settings − better of the two ends."""
 
     name: str
 
@@ -267,11 +196,11 @@ class Peaks(_OnATable):
         def statistic(means: Array, drawn: Array) -> Array:
             return np.asarray(means[:, 0, 1:-1].max(axis=1) - means[:, 0, [0, -1]].max(axis=1))
 
-        return self._estimated(evidence, statistic, settings_too=False)
+        return self.estimated(evidence, statistic, settings_too=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost(_OnATable):
+class Lost(OnATable):
     """Most seeds collapse or diverge (or do not): their share over all cells − ½."""
 
     names: tuple[str, ...]
@@ -284,11 +213,11 @@ class Lost(_OnATable):
 
     def describe(self) -> str:
         """In words."""
-        return f"more than half of the seeds of {_listed(self.names)} {'collapse' if self.lost else 'do not collapse'}"
+        return f"more than half of the seeds of {listed(self.names)} {'collapse' if self.lost else 'do not collapse'}"
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """In shares of the seeds."""
-        cells = self._cells(evidence, evidence.lost)
+        cells = self.cells(evidence, evidence.lost)
         if cells is None:
             return None
         sign = 1.0 if self.lost else -1.0
@@ -326,7 +255,3 @@ class Stated:
     def verdict(self, effect: Effect) -> VerdictWord:
         """Holds where all do."""
         return "holds" if effect.size == 1 else "does not hold"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names)
