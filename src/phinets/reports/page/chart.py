@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from phinets.reports.page.writing import short
 
-LETTER, LINE = 11, 25
+LETTER, LINE = 12, 27
 """Width of a letter and height of a line, roughly."""
 MARGIN = 14
 
@@ -60,8 +60,8 @@ class Plot:
     """Whether lines are many points without marks, their spread a band; else marks with bars."""
     labelled: bool = True
     """Whether each line bears its name at its end."""
-    wide: int = 920
-    high: int = 520
+    wide: int = 820
+    high: int = 480
 
 
 Spot = tuple[int, int]

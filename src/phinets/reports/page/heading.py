@@ -22,7 +22,7 @@ def facts(contents: Contents) -> list[tuple[str, str]]:
         "phinets": ", ".join(versions),
         "commit": ", ".join(commits),
         "written": "" if contents.dates is None else " to ".join(dict.fromkeys(contents.dates)),
-        "computing": duration(sum(result.seconds for result in results)),
+        "computing time": duration(sum(result.seconds for result in results)),
     }
     return [(what, words) for what, words in said.items() if words]
 

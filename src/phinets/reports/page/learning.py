@@ -112,7 +112,7 @@ def _told(curves: Mapping[str, Sequence[Mapping[str, Curve]]], measure: str) -> 
 
 
 def _panel(title: str, label: str, series: tuple[Series, ...], large: bool) -> Chart | None:
-    wide, high = (920, 520) if large else (560, 340)
+    wide, high = (820, 480) if large else (540, 350)
     plot = Plot(title=title, series=series, x_label="images seen", y_label=label, smooth=True, labelled=large)
     return chart(replace(plot, wide=wide, high=high))
 

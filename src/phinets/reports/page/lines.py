@@ -7,6 +7,9 @@ from phinets.paper.findings import CellFound, TableFound
 from phinets.reports.page.chart import Chart, Plot, Point, Series, chart
 from phinets.reports.palette import class_colour, method_colour
 
+DODGE = 0.24
+"""Share of the way from one column to the next that the lines of a column take up."""
+
 
 def lines(found: TableFound) -> list[Chart]:
     """A line for each row, a chart for each measure.
@@ -24,8 +27,8 @@ def _of_measure(found: TableFound, measure: str) -> Chart | None:
     of = {row: known for row, known in cells.items() if any(c is not None and c.cell.measure == measure for c in known)}
     colours = line_colours([next(cell.cell.works[0] for cell in known if cell is not None) for known in of.values()])
     series = tuple(
-        Series(name=row, colour=colour, points=_points(known), beside=_printed(known))
-        for (row, known), colour in zip(of.items(), colours, strict=True)
+        Series(name=row, colour=colour, points=_points(known, aside), beside=_printed(known, aside))
+        for (row, known), colour, aside in zip(of.items(), colours, _asides(len(of)), strict=True)
     )
     return chart(
         Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=table.columns)
@@ -45,16 +48,23 @@ def method_of(work: Work) -> str | None:
     return None if isinstance(work, Costing | Deriving) else work.run.method
 
 
-def _points(cells: Sequence[CellFound | None]) -> tuple[Point, ...]:
+def _asides(n: int) -> list[float]:
+    """How far each of so many lines stands aside, so that their bars don't cover each other."""
+    return [DODGE * (k / (n - 1) - 0.5) if n > 1 else 0.0 for k in range(n)]
+
+
+def _points(cells: Sequence[CellFound | None], aside: float) -> tuple[Point, ...]:
     return tuple(
-        Point(x=n, y=None) if cell is None else Point(x=n, y=cell.mean, spread=cell.spread, lost=cell.lost > 0)
+        Point(x=n + aside, y=None)
+        if cell is None
+        else Point(x=n + aside, y=cell.mean, spread=cell.spread, lost=cell.lost > 0)
         for n, cell in enumerate(cells)
     )
 
 
-def _printed(cells: Sequence[CellFound | None]) -> tuple[Point, ...]:
+def _printed(cells: Sequence[CellFound | None], aside: float) -> tuple[Point, ...]:
     return tuple(
-        Point(x=n, y=cell.printed.mean)
+        Point(x=n + aside, y=cell.printed.mean)
         for n, cell in enumerate(cells)
         if cell is not None and cell.printed is not None and cell.printed.mean is not None
     )
