@@ -35,3 +35,5 @@ LEARNERS: Mapping[str, str] = {
     "X-PhiNet with Aug (Cos)": "x-phinet/cosine-augmented-anchor",
 }
 """The tables have several names for some."""
+X_PHINETS = ("X-PhiNet (MSE)", "X-PhiNet (Cos)")
+"""Where the paper's text says X-PhiNet: both of its losses, on average."""

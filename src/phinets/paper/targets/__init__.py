@@ -4,9 +4,20 @@ from collections.abc import Mapping
 
 from phinets.config.errors import look_up
 from phinets.paper.plan import Target
-from phinets.paper.targets import batch_size, cifar5m, cifar10, costs, dynamics, imagenet, split, split_cifar5m, voc
+from phinets.paper.targets import (
+    ablation,
+    batch_size,
+    cifar5m,
+    costs,
+    dynamics,
+    imagenet,
+    split,
+    split_cifar5m,
+    voc,
+    weight_decay,
+)
 
-PARTS = (dynamics, cifar10, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
+PARTS = (dynamics, weight_decay, ablation, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
 TARGETS: Mapping[str, Target] = {target.name: target for part in PARTS for target in part.TARGETS}
 
 

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 from phinets.config.detection import Detection, Pictures
 from phinets.config.run import RunConfig
-from phinets.config.voc_table import FIRST, SECOND
 from phinets.config.work import Transferring
+from phinets.paper.claims import Claim
 from phinets.paper.grids import Asked, Change, T, batch, crossed, learner, paced, printed_once, same, weight_decay
 from phinets.paper.plan import Table, Target
+from phinets.paper.rules import Comparable
 from phinets.paper.scales import Scale
 
+FIRST, SECOND = "lr .05, wd 1e-4", "lr .5, wd 1e-5"
+"""The two recipes of pretraining."""
 YEARS = {"voc-07": ("VOC2007",), "voc-07+12": ("VOC2007", "VOC2012")}
 COLUMNS = {"AP50": "ap50", "AP": "ap", "AP75": "ap75"}
 SMALL_SHARE = 3
@@ -69,12 +72,31 @@ def _voc(scale: Scale) -> tuple[Table, ...]:
     return tuple(_table(printed_once(scale), name) for name in YEARS)
 
 
+ALIKE = 2.5
+"""Points of precision that still are comparable: the paper's own pairs are up to 2.1 apart on average over columns."""
+PAIRS = {
+    "moco": (f"X-PhiNet ({FIRST})", "MoCo v2"),
+    "simsiam-first": (f"X-PhiNet ({FIRST})", f"SimSiam ({FIRST})"),
+    "simsiam-second": (f"X-PhiNet ({SECOND})", f"SimSiam ({SECOND})"),
+}
+CLAIMS = tuple(
+    Claim(
+        name=f"comparable-{word}-{table.removeprefix('voc-')}",
+        says=f"on {table.replace('voc-', 'VOC ')}, {one} is about as good as {other}",
+        where="caption of table-voc",
+        rule=Comparable(table=table, one=one, other=other, within=ALIKE),
+    )
+    for table in YEARS
+    for word, (one, other) in PAIRS.items()
+)
+
 TARGETS = (
     Target(
         name="voc",
         place="table table-voc",
         title="detection transfer to VOC",
         tables=_voc,
+        claims=CLAIMS,
         notes=(
             "The paper prints no spread, so its scale has one seed: no claim can be decided there without more. It "
             "does not say how its MoCo v2 was trained: by MoCo v2's own recipe, for as many epochs as the others. "
