@@ -42,7 +42,7 @@ def fake(work: Work, measures: Iterable[str]) -> Result:
     if isinstance(work, Deriving):
         held = {name: float(random.random() < 0.8) for name in measures}
         told = {"statement": "it is so.", "where": "somewhere", "published": "holds: 1 < 2", "corrected": "fails: 2"}
-        return Result(work=work, numbers=held, notes={name: told for name in work.statements}, seconds=2.0)
+        return Result(work=work, numbers=held, notes=dict.fromkeys(work.statements, told), seconds=2.0)
     if random.random() < 0.01:
         return Result(work=work, failed="the data <are> not there & nobody knows why.", seconds=0.1)
     common = {"environment": {**ENVIRONMENT, "seed": seed(work)}, "seconds": float(random.uniform(20, 400))}

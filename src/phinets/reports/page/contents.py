@@ -14,6 +14,7 @@ class OwnRun:
     """A finished run of `phinets train` or `phinets continual`, with the folder that it lies in."""
 
     folder: str
+    key: str
     result: Result
 
 
@@ -36,4 +37,4 @@ class Contents:
     def results(self) -> dict[str, Result]:
         """Every result by key, each once."""
         of_targets = {key: result for found in self.found for key, result in found.results.items()}
-        return of_targets | dict(self.others) | {run.result.key: run.result for run in self.own}
+        return of_targets | dict(self.others) | {run.key: run.result for run in self.own}

@@ -1,16 +1,17 @@
 """Learning curves: how runs came to their numbers, over the images that they have seen, mean and spread over seeds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from statistics import fmean, stdev
+
+import numpy as np
 
 from phinets.config.result import Curve, Result
-from phinets.config.work import Work, begins_with, key
-from phinets.paper.findings import TableFound, TargetFound
+from phinets.config.work import begins_with, key
 from phinets.reports.page.chart import Chart, Plot, Point, Series, chart
 from phinets.reports.page.lines import line_colours, method_of
+from phinets.reports.page.tables import CellShown, TableShown
 from phinets.reports.palette import INK, TERMS, class_colour
 
 MOST_POINTS = 30
@@ -28,56 +29,58 @@ class Panels:
     charts: tuple[Chart, ...]
 
 
-Grid = Mapping[str, Mapping[str, tuple[Work, ...]]]
-"""The work behind each line of each panel."""
+Grid = Mapping[str, Mapping[str, CellShown]]
+"""The cell behind each line of each panel."""
 
 
-def learning(found: TargetFound, large: bool = False) -> list[Panels]:
-    """Panels for each table of a target whose runs have curves; runs that were shown already are not shown again."""
+def learning(tables: Sequence[TableShown], results: Mapping[str, Result], large: bool) -> list[Panels]:
+    """Panels for each of a target's tables whose runs have curves; runs that were shown already don't come again."""
     shown: set[tuple[str, ...]] = set()
-    made = [_of_table(table, _merged(_grid(table), shown), found.results, large) for table in found.tables]
+    made = [_of_grid(_merged(_grid(table), shown), results, large) for table in tables]
     return [panels for panels in made if panels is not None]
 
 
-def _of_table(found: TableFound, grid: Grid, results: Mapping[str, Result], large: bool) -> Panels | None:
-    firsts = {line: works[0] for lines in grid.values() for line, works in lines.items()}
+def _of_grid(grid: Grid, results: Mapping[str, Result], large: bool) -> Panels | None:
+    firsts = {line: cell.found.cell.works[0] for lines in grid.values() for line, cell in lines.items()}
     colours = dict(zip(firsts, line_colours(list(firsts.values())), strict=True))
     charts: list[Chart] = []
     for panel, lines in grid.items():
-        curves = {line: _curves(works, results) for line, works in lines.items()}
-        for name, label in _told(curves, found.cells[0].cell.measure):
+        curves = {line: _curves(cell, results) for line, cell in lines.items()}
+        measures = dict.fromkeys(cell.found.cell.measure for cell in lines.values())
+        for name, label in _told(curves, measures):
             series = tuple(
                 Series(name=line, colour=colours[line], points=over_seeds([each[name] for each in of if name in each]))
                 for line, of in curves.items()
             )
-            drawn = _panel(panel or found.table.title, label, series, large)
+            drawn = _panel(panel or label, label, series, large)
             charts += [drawn] if drawn is not None else []
     return Panels(legend=tuple(colours.items()), charts=tuple(charts)) if charts else None
 
 
-def _grid(found: TableFound) -> Grid:
+def _grid(table: TableShown) -> Grid:
     """Lines differ by column where the methods do, else where there is more to tell apart; panels by the rest."""
-    by_column = _variety(found, "column") > _variety(found, "row")
-    grid: dict[str, dict[str, tuple[Work, ...]]] = {}
-    for cell in (each.cell for each in found.cells):
-        panel, line = (cell.row, cell.column) if by_column else (cell.column, cell.row)
-        grid.setdefault(panel, {})[line] = cell.works
+    by_column = _variety(table, "column") > _variety(table, "row")
+    grid: dict[str, dict[str, CellShown]] = {}
+    for cell in table.cells:
+        row, column = cell.found.cell.row, cell.found.cell.column
+        panel, line = (row, column) if by_column else (column, row)
+        grid.setdefault(panel, {})[line] = cell
     return grid
 
 
-def _variety(found: TableFound, axis: str) -> tuple[int, int]:
+def _variety(table: TableShown, axis: str) -> tuple[int, int]:
     """How many methods there are along an axis, and how many pieces of work."""
-    cells = [each.cell for each in found.cells]
     across = "row" if axis == "column" else "column"
-    first = [cell for cell in cells if getattr(cell, across) == getattr(cells[0], across)]
-    return len({method_of(cell.works[0]) for cell in first}), len({key(cell.works[0]) for cell in first})
+    first = getattr(table.cells[0].found.cell, across)
+    cells = [cell for cell in table.cells if getattr(cell.found.cell, across) == first]
+    return len({method_of(cell.found.cell.works[0]) for cell in cells}), len({cell.keys for cell in cells})
 
 
 def _merged(grid: Grid, shown: set[tuple[str, ...]]) -> Grid:
     """Panels of the same runs as one, and none of those that were shown."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for panel, lines in grid.items():
-        alike.setdefault(tuple(key(works[0]) for works in lines.values()), []).append(panel)
+        alike.setdefault(tuple(cell.keys[0] for cell in lines.values()), []).append(panel)
     fresh = {keys: panels for keys, panels in alike.items() if keys not in shown}
     shown.update(fresh)
     return {_common(panels): grid[panels[0]] for panels in fresh.values()}
@@ -89,22 +92,22 @@ def _common(names: Sequence[str]) -> str:
     return " ".join(words[0] for words in together)
 
 
-def _curves(works: Sequence[Work], results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
+def _curves(cell: CellShown, results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
     """Of each seed that has any: its own, or those of the run that it begins with."""
     found = []
-    for work in works:
+    for work, own in zip(cell.found.cell.works, cell.keys, strict=True):
         first = begins_with(work)
-        result = results.get(key(work if first is None else first))
+        result = results.get(own if first is None else key(first))
         if result is not None and result.curves:
             found.append(result.curves)
     return found
 
 
-def _told(curves: Mapping[str, Sequence[Mapping[str, Curve]]], measure: str) -> list[tuple[str, str]]:
+def _told(curves: Mapping[str, Sequence[Mapping[str, Curve]]], measures: Iterable[str]) -> list[tuple[str, str]]:
     """Which curves are drawn, each with what it says: an accuracy, then a loss."""
     there = {name for every in curves.values() for each in every for name in each}
-    readout = measure.rpartition("/")[0]
-    accuracies = {"knn": "kNN (%)", readout: f"{readout} (%)"}
+    readouts = [measure.rpartition("/")[0] for measure in measures]
+    accuracies = {"knn": "kNN (%)", **{readout: f"{readout} (%)" for readout in readouts}}
     return [
         *[(name, label) for name, label in accuracies.items() if name in there][:1],
         *[(name, label) for name, label in LOSSES.items() if name in there][:1],
@@ -123,11 +126,13 @@ def over_seeds(curves: Sequence[Curve]) -> tuple[Point, ...]:
     for x, y in (point for curve in curves for point in curve):
         if math.isfinite(y):
             values.setdefault(x, []).append(y)
-    points = [
-        Point(x=x, y=fmean(ys), spread=stdev(ys) if len(ys) > 1 else None) for x, ys in sorted(values.items())
-    ]
-    every = -(-len(points) // MOST_POINTS) or 1
-    return tuple(point for n, point in enumerate(points) if n % every == 0 or n == len(points) - 1)
+    every = -(-len(values) // MOST_POINTS) or 1
+    kept = [x for n, x in enumerate(sorted(values)) if n % every == 0 or n == len(values) - 1]
+    return tuple(_point(x, values[x]) for x in kept)
+
+
+def _point(x: float, ys: Sequence[float]) -> Point:
+    return Point(x=x, y=float(np.mean(ys)), spread=float(np.std(ys, ddof=1)) if len(ys) > 1 else None)
 
 
 def own_charts(result: Result) -> tuple[Chart, ...]:

@@ -9,10 +9,9 @@ from typing import Any
 from phinets.config.identity import FREE
 from phinets.config.plain import flat, to_plain, without
 from phinets.config.result import Result
-from phinets.config.work import Deriving, key, kind, seed
-from phinets.reports.page.contents import Contents
+from phinets.config.work import Deriving, kind, seed
 from phinets.reports.page.tables import state
-from phinets.reports.page.verdicts import anchor
+from phinets.reports.page.targets import TargetShown
 from phinets.reports.page.writing import number, value_words
 
 UNSAID = "–"
@@ -73,54 +72,53 @@ class Uses:
     measures: Mapping[str, tuple[str, ...]]
 
 
-def uses(contents: Contents) -> Uses:
+def uses(targets: Iterable[TargetShown]) -> Uses:
     """By key."""
     scale: dict[str, str] = {}
-    targets: dict[str, dict[tuple[str, str], None]] = {}
+    used: dict[str, dict[tuple[str, str], None]] = {}
     measures: dict[str, dict[str, None]] = {}
-    for found in contents.found:
-        for name in found.results:
-            scale.setdefault(name, found.scale.name)
-            targets.setdefault(name, {})[anchor(found), found.target.name] = None
-        for cell in (cell.cell for table in found.tables for cell in table.cells):
-            for work in cell.works:
-                measures.setdefault(key(work), {})[cell.measure] = None
+    for target in targets:
+        for name in target.found.results:
+            scale.setdefault(name, target.found.scale.name)
+            used.setdefault(name, {})[target.anchor, target.found.target.name] = None
+        for cell in (cell for table in target.tables for cell in table.cells):
+            for name in cell.keys:
+                measures.setdefault(name, {})[cell.found.cell.measure] = None
     return Uses(
         scale=scale,
-        targets={name: tuple(every) for name, every in targets.items()},
+        targets={name: tuple(every) for name, every in used.items()},
         measures={name: tuple(every) for name, every in measures.items()},
     )
 
 
-def groups(contents: Contents) -> list[RunGroup]:
+def groups(results: Mapping[str, Result], asked: Uses) -> list[RunGroup]:
     """Every result in one group, in the order of the page."""
-    asked = uses(contents)
-    together: dict[str, list[Result]] = {}
-    for name, result in contents.results.items():
+    together: dict[str, dict[str, Result]] = {}
+    for name, result in results.items():
         data = "" if isinstance(result.work, Deriving) else f" on {result.work.run.learned_from}"
         words = (asked.scale.get(name, ""), f"{kind(result.work)}{data}")
-        together.setdefault(", ".join(filter(None, words)), []).append(result)
-    return [_group(name, f"runs-{n}", results, asked) for n, (name, results) in enumerate(together.items(), 1)]
+        together.setdefault(", ".join(filter(None, words)), {})[name] = result
+    return [_group(name, f"runs-{n}", of, asked) for n, (name, of) in enumerate(together.items(), 1)]
 
 
-def _group(name: str, at: str, results: Sequence[Result], asked: Uses) -> RunGroup:
-    settings = [_settings(result) for result in results]
+def _group(name: str, at: str, results: Mapping[str, Result], asked: Uses) -> RunGroup:
+    settings = [_settings(result) for result in results.values()]
     shared = most_common(settings)
-    protocols = tuple(dict.fromkeys(result.protocol for result in results if result.protocol))
-    machines = tuple(dict.fromkeys(filter(None, map(machine, results))))
+    protocols = tuple(dict.fromkeys(result.protocol for result in results.values() if result.protocol))
+    machines = tuple(dict.fromkeys(filter(None, map(machine, results.values()))))
     runs = [
         RunShown(
             result=result,
-            key=result.key,
+            key=known,
             seed=seed(result.work),
             apart=tuple((name, value_words(value)) for name, value in own.items() if value != shared.get(name)),
-            numbers=_numbers(result, asked),
-            used=asked.targets.get(result.key, ()),
+            numbers=_numbers(result, asked.measures.get(known, ())),
+            used=asked.targets.get(known, ()),
             state=state(result),
             protocol=protocols.index(result.protocol) + 1 if result.protocol else None,
             made_with=machines.index(machine(result)) + 1 if machine(result) else None,
         )
-        for result, own in zip(results, settings, strict=True)
+        for (known, result), own in zip(results.items(), settings, strict=True)
     ]
     said = tuple((setting, value_words(value)) for setting, value in shared.items())
     return RunGroup(name=name, anchor=at, shared=said, protocols=protocols, machines=machines, runs=tuple(runs))
@@ -163,6 +161,6 @@ def _settings(result: Result) -> dict[str, Any]:
     return flat({**without(to_plain(result.work.run.resolved), (*FREE, "seed")), **rest})
 
 
-def _numbers(result: Result, asked: Uses) -> tuple[tuple[str, str], ...]:
-    names: Iterable[str] = asked.measures.get(result.key, ()) or SAID_ALONE
+def _numbers(result: Result, asked: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    names = asked or SAID_ALONE
     return tuple((name, number(result.numbers[name])) for name in names if result.numbers.get(name) is not None)

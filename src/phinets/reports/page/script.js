@@ -33,7 +33,6 @@
       button.type = "button";
       button.append(...header.childNodes);
       if (!button.textContent.trim()) button.setAttribute("aria-label", "name");
-      if (!button.textContent.trim()) button.textContent = "·";
       header.append(button);
       header.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => {

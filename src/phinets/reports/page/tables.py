@@ -1,5 +1,6 @@
 """Tables as the page shows them: ours above the paper's in each cell, and the runs behind it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,6 +33,11 @@ class CellShown:
     behind: tuple[Behind, ...]
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Of its work, by seed."""
+        return tuple(each.key for each in self.behind)
+
+    @property
     def ours(self) -> str:
         """Mean with spread; of a statement on dynamics, whether it holds."""
         if self.found.mean is not None and isinstance(self.found.cell.works[0], Deriving):
@@ -54,6 +60,21 @@ class TableShown:
     rows: tuple[tuple[str, tuple[CellShown | None, ...]], ...]
 
     @property
+    def cells(self) -> list[CellShown]:
+        """Row by row."""
+        return [cell for _, cells in self.rows for cell in cells if cell is not None]
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds with a number most of its cells have: what need not be said in each."""
+        return Counter(cell.n for cell in self.found.cells if cell.n).most_common(1)[0][0] if self.has_ours else 0
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether there is any number."""
+        return any(cell.n for cell in self.found.cells)
+
+    @property
     def has_paper(self) -> bool:
         """Whether the paper prints any of its numbers."""
         return any(cell.printed is not None for cell in self.found.cells)
@@ -72,21 +93,15 @@ def _rows(found: TableFound, results: Mapping[str, Result]) -> tuple[tuple[str, 
         place: CellShown(found=cell, behind=tuple(_behind(cell, n, results) for n in range(len(cell.cell.works))))
         for place, cell in found.at.items()
     }
-    return tuple(
-        (row, tuple(shown.get((row, column)) for column in found.table.columns)) for row in found.table.rows
-    )
+    return tuple((row, tuple(shown.get((row, column)) for column in found.table.columns)) for row in found.table.rows)
 
 
 def _behind(found: CellFound, n: int, results: Mapping[str, Result]) -> Behind:
-    work, value = found.cell.works[n], found.values[n]
-    result = results.get(key(work))
-    return Behind(
-        seed=seed(work),
-        key=key(work),
-        value=number(value),
-        state=state(result),
-        there=result is not None,
-    )
+    work = found.cell.works[n]
+    known = key(work)
+    result = results.get(known)
+    value = number(found.values[n])
+    return Behind(seed=seed(work), key=known, value=value, state=state(result), there=result is not None)
 
 
 def state(result: Result | None) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 MINUS = "−"
+SMALLEST, LARGE = 0.005, 10_000
+"""Between them, numbers are written with two decimals."""
 
 
 def short(value: float) -> str:
@@ -21,12 +23,13 @@ def signed(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number in a table: two decimals as in the paper, more where it is small, none where it is large."""
+    """A number in a table: two decimals as in the paper, none where it is large, two digits where it is tiny."""
     if value is None or not math.isfinite(value):
         return "–"
     size = abs(value)
-    digits = 0 if size >= 1e4 else 2 if size >= 0.1 or size == 0 else 4
-    return signed(f"{value:,.{digits}f}")
+    if 0 < size < SMALLEST:
+        return signed(f"{value:.2g}")
+    return signed(f"{value:,.{0 if size >= LARGE else 2}f}")
 
 
 def duration(seconds: float) -> str:
