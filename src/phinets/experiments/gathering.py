@@ -32,8 +32,8 @@ def gather(places: Iterable[Path]) -> Gathered:
 
     Of two results of the same work, one with numbers counts before one that failed, else the one that is named first.
     """
-    named = list(dict.fromkeys(places))
-    folders = list({place.resolve(): place for place in named if (place / CONFIG).is_file()}.values())
+    named = _each_once(places)
+    folders = [place for place in named if (place / CONFIG).is_file()]
     done = [folder for folder in folders if (folder / SUMMARY).is_file()]
     own = [_own(folder) for folder in done]
     files = [path for place in named if place not in folders for path in _files(place)]
@@ -47,6 +47,13 @@ def gather(places: Iterable[Path]) -> Gathered:
         unfinished=tuple(str(folder) for folder in folders if folder not in done),
         dates=_dates([*files, *(folder / SUMMARY for folder in done)]),
     )
+
+
+def _each_once(places: Iterable[Path]) -> list[Path]:
+    known: dict[Path, Path] = {}
+    for place in places:
+        known.setdefault(place.resolve(), place)
+    return list(known.values())
 
 
 def _own(folder: Path) -> OwnRun:

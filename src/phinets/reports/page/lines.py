@@ -23,16 +23,23 @@ def lines(found: TableFound) -> list[Chart]:
 
 def _of_measure(found: TableFound, measure: str) -> Chart | None:
     table, at = found.table, found.at
-    cells = {row: [at.get((row, column)) for column in table.columns] for row in table.rows}
+    columns = ascending(table.columns)
+    cells = {row: [at.get((row, column)) for column in columns] for row in table.rows}
     of = {row: known for row, known in cells.items() if any(c is not None and c.cell.measure == measure for c in known)}
     colours = line_colours([next(cell.cell.works[0] for cell in known if cell is not None) for known in of.values()])
     series = tuple(
         Series(name=row, colour=colour, points=_points(known, aside), beside=_printed(known, aside))
         for (row, known), colour, aside in zip(of.items(), colours, _asides(len(of)), strict=True)
     )
-    return chart(
-        Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=table.columns)
-    )
+    return chart(Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=columns))
+
+
+def ascending(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Numbers from the smallest on, 0 at the left end; words in the order in which they come."""
+    try:
+        return tuple(sorted(columns, key=float))
+    except ValueError:
+        return columns
 
 
 def line_colours(works: Sequence[Work]) -> list[str]:

@@ -44,6 +44,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600:,} h {whole % 3600 // 60:02d} min"
 
 
+def sentence(words: str) -> str:
+    """With a capital at its beginning."""
+    return words[:1].upper() + words[1:]
+
+
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A number with its noun: 1 run, 2 runs."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
