@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from phinets.paper.targets import TARGETS
+
 ROOT = Path(__file__).parent.parent
 STATUSES = {"done", "part", "planned"}
 
@@ -31,6 +33,12 @@ def test_a_row_of_the_map_is_true(row: tuple[str, str, str, str]) -> None:
         path, name = test.split("::")
         assert f"def {name}(" in (ROOT / path).read_text(), test
     assert (status == "planned") == (not named(symbols) and not named(tests))
+
+
+def test_the_map_names_every_target() -> None:
+    named_there = re.findall(r": ([a-z0-9-]+) \|", (ROOT / "docs" / "paper_map.md").read_text())
+    on_dynamics = [name for name in TARGETS if name.startswith("dynamics-")]
+    assert sorted([*named_there, *on_dynamics]) == sorted(TARGETS)
 
 
 def test_every_promise_of_reliability_has_a_test_that_exists() -> None:

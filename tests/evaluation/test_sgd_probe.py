@@ -1,4 +1,4 @@
-"""The paper's probe: the same as torch's own SGD, for many learning rates in one pass."""
+"""The paper's probe: the same as torch's own SGD, or LARS written out, for many learning rates in one pass."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch import nn
 
 from phinets.config.errors import UserError
 from phinets.engine.schedules import half_cosine
-from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads
+from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads, trusted
 
 RATES = (0.03, 1.0, 30.0)
 STEPS = 25
@@ -48,6 +48,46 @@ def test_every_head_of_a_sweep_is_what_torch_s_sgd_makes_of_it_alone() -> None:
         alone = by_torch(rate)
         torch.testing.assert_close(swept.weight[i].T, alone.weight.detach(), rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(swept.bias[i, 0], alone.bias.detach(), rtol=1e-9, atol=1e-9)
+
+
+def by_lars(rate: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """One head trained alone by LARS around SGD, written out: every parameter's gradient gets a length of its own."""
+    head = fresh_heads((rate,), 6, 4, torch.Generator().manual_seed(1))
+    parameters = [head.weight[0].double(), head.bias[0, 0].double()]
+    speeds = [torch.zeros_like(each) for each in parameters]
+    for step, (x, y) in enumerate(batches()):
+        tracked = [each.detach().requires_grad_() for each in parameters]
+        gradients = torch.autograd.grad(F.cross_entropy(x @ tracked[0] + tracked[1], y), tracked)
+        for i, gradient in enumerate(gradients):
+            size, slope = parameters[i].norm(), gradient.norm()
+            trust = 0.001 * size / (slope + 1e-8) if size > 0 and slope > 0 else 1.0
+            speeds[i] = 0.9 * speeds[i] + trust * gradient
+            parameters[i] = parameters[i] - rate * decline(step) * speeds[i]
+    return parameters[0], parameters[1]
+
+
+def test_every_head_of_a_sweep_by_lars_is_what_the_rule_written_out_makes_of_it_alone() -> None:
+    first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
+    first = type(first)(first.rates, first.weight.double(), first.bias.double())
+    swept = sgd_heads(batches(), first, decline, optimiser="lars")
+    for i, rate in enumerate(RATES):
+        weight, bias = by_lars(rate)
+        torch.testing.assert_close(swept.weight[i], weight, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(swept.bias[i, 0], bias, rtol=1e-9, atol=1e-9)
+
+
+def test_a_step_by_lars_is_as_long_as_the_weights_are_whatever_the_gradient() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight, gradient = torch.randn(2, 3, 5, 4, generator=generator, dtype=torch.float64)
+    for factor in (1e-3, 1.0, 1e3):
+        lengths = trusted(factor * gradient, weight).flatten(1).norm(dim=1)
+        torch.testing.assert_close(lengths, 0.001 * weight.flatten(1).norm(dim=1), rtol=1e-5, atol=0)
+
+
+def test_by_lars_what_is_zero_still_moves() -> None:
+    gradient = torch.ones(2, 1, 4)
+    assert torch.equal(trusted(gradient, torch.zeros(2, 1, 4)), gradient)
+    assert torch.equal(trusted(torch.zeros(2, 1, 4), gradient), torch.zeros(2, 1, 4))
 
 
 def test_the_sweep_leaves_the_first_heads_alone() -> None:

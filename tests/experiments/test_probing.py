@@ -90,14 +90,23 @@ def test_the_paper_s_probe_is_the_paper_s() -> None:
 def test_the_rate_grows_with_the_batch_and_falls_along_half_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    def spied(batches: Any, first: Any, decline: Any, momentum: float) -> Any:
+    def spied(batches: Any, first: Any, decline: Any, *others: Any) -> Any:
         seen.extend([first.rates, [decline(step) for step in range(6)]])
-        return sgd_heads(batches, first, decline, momentum)
+        return sgd_heads(batches, first, decline, *others)
 
     monkeypatch.setattr("phinets.experiments.probing.sgd_heads", spied)
     paper_probe(colours(), PaperProbe(epochs=2, batch=20, rates=(30.0,)))
     assert seen[0] == (30.0 * 20 / 256,)
     assert seen[1] == pytest.approx([0.5 * (1 + math.cos(math.pi * step / 6)) for step in range(6)])
+
+
+def test_the_probe_learns_by_the_optimiser_that_it_says() -> None:
+    by_sgd = PaperProbe(epochs=20, batch=16)
+    by_lars = replace(by_sgd, optimiser="lars")
+    assert by_sgd.describe(16).startswith("SGD on augmented views")
+    assert by_lars.describe(16).startswith("LARS on augmented views")
+    quick, slow = (paper_probe(colours(), probe) for probe in (by_sgd, by_lars))
+    assert quick.accuracy == 100.0 > slow.accuracy, "a trust of a thousandth takes far smaller steps"
 
 
 def lessons(who: Examined, epochs: int = 1, batch: int = 60) -> Lessons:

@@ -17,6 +17,7 @@ from tests.conftest import TinyEncoder, tiny_learner, tiny_views
 ISSUED = {
     "simsiam", "simsiam/original-input", "byol", "rm-simsiam", "phinet", "phinet/cosine", "phinet/identity-g",
     "phinet/shared-g", "phinet/no-stop-gradient", "phinet/cosine-no-stop-gradient", "phinet/augmented-anchor",
+    "phinet/cosine-identity-g", "phinet/cosine-shared-g",
     "x-phinet", "x-phinet/cosine", "x-phinet/identity-g", "x-phinet/cosine-identity-g", "x-phinet/augmented-anchor",
     "x-phinet/cosine-augmented-anchor", "barlow-twins", "moco-v2",
 }  # fmt: skip

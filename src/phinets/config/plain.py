@@ -8,10 +8,13 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from phinets.config.errors import UserError, unknown
 
 T = TypeVar("T")
+SCALARS = (bool, int, float, str)
 
 
 def to_plain(value: Any) -> Any:
     """A dataclass as nested dicts, lists and scalars, in the order of its fields."""
+    if value is None or isinstance(value, SCALARS):  # nearly all there is: asked first, for grids of thousands of runs
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):

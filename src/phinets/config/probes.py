@@ -6,6 +6,7 @@ from typing import Literal
 from phinets.config.errors import UserError, require_finite
 
 ProbeName = Literal["cached", "paper"]
+HeadOptimiser = Literal["sgd", "lars"]
 
 CACHED = "logistic regression on cached features, L2 chosen on a held-out tenth"
 """The probe `cached` in words."""
@@ -21,7 +22,7 @@ def _require_training(epochs: int, batch: int, rates: dict[str, float]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperProbe:
-    """A linear classifier trained by SGD on a frozen encoder's features of augmented views (the paper's probe)."""
+    """A linear classifier trained on a frozen encoder's features of augmented views: the paper's probe."""
 
     rates: tuple[float, ...] = (30.0,)
     """Learning rates per 256 images of the batch; more than one are tried in one pass, and a held-out tenth chooses."""
@@ -30,7 +31,9 @@ class PaperProbe:
     batch: int = 256
     """Images per step."""
     momentum: float = 0.9
-    """Momentum of SGD; there is no weight decay."""
+    """Momentum; there is no weight decay."""
+    optimiser: HeadOptimiser = "sgd"
+    """SGD with momentum, or LARS, as ImageNet's recipe has it: lr .1·batch/256 at batch 4096."""
 
     def __post_init__(self) -> None:
         require_finite(self)
@@ -45,8 +48,8 @@ class PaperProbe:
         rates = ", ".join(f"{rate:g}" for rate in self.rates)
         chosen = " (the best on a held-out tenth)" if len(self.rates) > 1 else ""
         return (
-            f"SGD on augmented views (crop .08–1, flip), lr {rates}·batch/256{chosen}, batch {batch}, momentum "
-            f"{self.momentum:g}, no weight decay, cosine, {self.epochs} epochs"
+            f"{self.optimiser.upper()} on augmented views (crop .08–1, flip), lr {rates}·batch/256{chosen}, "
+            f"batch {batch}, momentum {self.momentum:g}, no weight decay, cosine, {self.epochs} epochs"
         )
 
 

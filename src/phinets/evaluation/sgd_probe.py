@@ -1,4 +1,4 @@
-"""The linear probe `paper`: SGD on features of augmented views, for one learning rate or for many at once."""
+"""The linear probe `paper`: SGD or LARS on features of augmented views, for one learning rate or for many at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from phinets.config.errors import UserError
+from phinets.config.probes import HeadOptimiser
 from phinets.evaluation.features import require_numbers
+
+TRUST, TINY = 0.001, 1e-8
+"""LARS's trust coefficient, and what keeps its quotient finite, as in the ImageNet recipe of SimSiam."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +48,39 @@ def sgd_heads(
     first: Heads,
     decline: Callable[[int], float],
     momentum: float = 0.9,
+    optimiser: HeadOptimiser = "sgd",
 ) -> Heads:
-    """The heads after one step of SGD on the mean cross-entropy of each batch of (features, labels).
+    """The heads after one step on the mean cross-entropy of each batch of (features, labels).
 
-    The features are computed once and serve every head: step t of a head with rate r moves by r·decline(t). Each head
-    is what it would be if it were trained alone.
+    v ← momentum·v + λ·∇; w ← w − r·decline(t)·v for step t of a head with rate r; λ is 1 for SGD, and for LARS as in
+    `trusted`. The features are computed once and serve every head. Each is what it would be if it were trained alone.
     """
+    scaled = trusted if optimiser == "lars" else _as_it_is
     weight, bias = first.weight.clone(), first.bias.clone()
     rates = torch.tensor(first.rates, dtype=weight.dtype, device=weight.device)[:, None, None]
     speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)
     for t, (x, y) in enumerate(batches):
         error = torch.softmax(x @ weight + bias, dim=2)
         error.sub_(F.one_hot(y, error.shape[2])).div_(len(y))
-        speed_w.mul_(momentum).add_(x.T @ error)
-        speed_b.mul_(momentum).add_(error.sum(1, keepdim=True))
+        speed_w.mul_(momentum).add_(scaled(x.T @ error, weight))
+        speed_b.mul_(momentum).add_(scaled(error.sum(1, keepdim=True), bias))
         weight -= rates * decline(t) * speed_w
         bias -= rates * decline(t) * speed_b
     return Heads(first.rates, weight, bias)
+
+
+def trusted(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """LARS's step (You et al. 2017), head by head: λ·∇ with λ = trust·‖w‖/‖∇‖, of weights and biases alike.
+
+    Where either is zero λ is 1: so the biases leave 0. Both are (heads, …).
+    """
+    size, slope = (torch.linalg.vector_norm(each, dim=(1, 2), keepdim=True) for each in (parameter, gradient))
+    known = (size > 0) & (slope > 0)
+    return gradient * torch.where(known, TRUST * size / (slope + TINY), torch.ones_like(size))
+
+
+def _as_it_is(gradient: Tensor, parameter: Tensor) -> Tensor:
+    return gradient
 
 
 def fresh_heads(rates: Sequence[float], width: int, classes: int, generator: torch.Generator) -> Heads:

@@ -83,7 +83,9 @@ def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = Non
     first = fresh_heads(rates, width, lessons.classes, random_stream(seed, "probe")).to(eye.device)
     with frozen(encoder):
         stream = _features(encoder, lessons.stream(watch))
-        heads = sgd_heads(stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum)
+        heads = sgd_heads(
+            stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum, probe.optimiser
+        )
     tried = {} if held_out is None else heads.accuracies(*eye.embedded(held_out, encoder))
     chosen = max(tried, key=lambda rate: tried[rate]) if tried else rates[0]
     accuracy = heads.accuracies(*eye.embedded(examined.asked, encoder))[chosen]

@@ -29,6 +29,14 @@ class OnATable(ABC):
     def compared(self) -> tuple[str, ...]:
         """The names, in the order of the cells."""
 
+    @abstractmethod
+    def describe(self) -> str:
+        """The rule in words, with its margin."""
+
+    @abstractmethod
+    def effect(self, evidence: Evidence) -> Effect | None:
+        """Positive where it speaks for the claim; None where a cell has no number."""
+
     def settings(self, evidence: Evidence) -> tuple[str, ...]:
         """Where the names are compared."""
         if self.at:

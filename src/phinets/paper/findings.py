@@ -9,7 +9,7 @@ from phinets.config.result import Result
 from phinets.config.work import key
 from phinets.paper.claims import Claim, Effect, Evidence, Place, VerdictWord
 from phinets.paper.numbers import Printed, printed
-from phinets.paper.plan import Cell, Table, Target
+from phinets.paper.plan import Better, Cell, Table, Target
 from phinets.paper.rules import Stated
 from phinets.paper.scales import Scale
 
@@ -156,22 +156,30 @@ def _with_best(cells: Sequence[CellFound], table: Table) -> tuple[CellFound, ...
 
     One number has no spread: it counts as 0. Where nothing is better, nothing is best.
     """
-    if table.better is None:
-        return tuple(cells)
     tops: dict[str, CellFound] = {}
     for cell in cells:
-        among: str = getattr(cell.cell, table.best_in)
-        if cell.mean is not None and (among not in tops or _ahead(cell.mean, tops[among].mean, table)):
-            tops[among] = cell
-    return tuple(replace(cell, best=_overlap(cell, tops.get(getattr(cell.cell, table.best_in)))) for cell in cells)
+        top = tops.setdefault(_among(cell, table), cell)
+        if _ahead(cell, top, table.better_in(cell.cell.row)):
+            tops[_among(cell, table)] = cell
+    best = (_overlap(cell, tops[_among(cell, table)]) for cell in cells)
+    has_best = (table.better_in(cell.cell.row) is not None for cell in cells)
+    return tuple(replace(cell, best=a and b) for cell, a, b in zip(cells, best, has_best, strict=True))
 
 
-def _ahead(mean: float, other: float | None, table: Table) -> bool:
-    return other is None or (mean > other if table.better == "higher" else mean < other)
+def _among(cell: CellFound, table: Table) -> str:
+    """The row or column in which it competes."""
+    return cell.cell.row if table.best_in == "row" else cell.cell.column
 
 
-def _overlap(one: CellFound, other: CellFound | None) -> bool:
-    if one.mean is None or other is None or other.mean is None:
+def _ahead(one: CellFound, other: CellFound, better: Better | None) -> bool:
+    """Whether the mean of one is better; any is better than none."""
+    if one.mean is None or other.mean is None:
+        return one.mean is not None
+    return one.mean > other.mean if better == "higher" else one.mean < other.mean
+
+
+def _overlap(one: CellFound, other: CellFound) -> bool:
+    if one.mean is None or other.mean is None:
         return False
     return abs(one.mean - other.mean) <= (one.spread or 0.0) + (other.spread or 0.0)
 
@@ -198,9 +206,9 @@ def _in_its_unit(effect: Effect | None, tables: tuple[Table, ...], places: tuple
 
 
 SIDES: Mapping[VerdictWord, str] = {
-    "holds": "The whole interval is on the claim's side",
-    "does not hold": "The whole interval is on the other side",
-    "can't tell": "The interval reaches to both sides",
+    "holds": "The whole interval is on the claim's side.",
+    "does not hold": "The whole interval is on the other side.",
+    "can't tell": "The interval reaches to both sides.",
 }
 
 
@@ -214,4 +222,4 @@ def _why(claim: Claim, effect: Effect | None, verdict: VerdictWord, evidence: Ev
         return f"{round(effect.size * len(places))} of {len(places)} statements hold."
     if effect.seeds < 2:
         return "A cell has a number of one seed alone, which says nothing of chance."
-    return f"{SIDES[verdict]}: {claim.rule.describe()}."
+    return SIDES[verdict]

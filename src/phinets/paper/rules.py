@@ -216,7 +216,7 @@ class Lost(OnATable):
         return f"more than half of the seeds of {listed(self.names)} {'collapse' if self.lost else 'do not collapse'}"
 
     def effect(self, evidence: Evidence) -> Effect | None:
-        """In shares of the seeds."""
+        """In shares of the seeds beyond half."""
         cells = self.cells(evidence, evidence.lost)
         if cells is None:
             return None
@@ -225,7 +225,7 @@ class Lost(OnATable):
         def statistic(means: Array, drawn: Array) -> Array:
             return sign * (over_settings(means.mean(axis=1), drawn) - 0.5)
 
-        return estimated(cells, statistic, "of the seeds", settings_too=True)
+        return estimated(cells, statistic, "of the seeds beyond half", settings_too=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,7 +154,7 @@ def pocket() -> Scale:
         name="pocket",
         seeds=3,
         cifar10=cifar10,
-        stl10=shapes,
+        stl10=replace(shapes, judging=replace(shapes.judging, look_every=10)),
         imagenet=shapes,
         cifar5m=online,
         cifar5m_once=replace(

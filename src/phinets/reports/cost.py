@@ -8,18 +8,8 @@ from rich.table import Table
 
 from phinets.config.cost import REFERENCE, Cost
 from phinets.config.plain import to_plain
+from phinets.paper.learners import LEARNERS
 from phinets.paper.numbers import printed
-
-PAPER: Mapping[str, str] = {
-    "byol": "BYOL",
-    "simsiam": "SimSiam",
-    "barlow-twins": "Barlow Twins",
-    "phinet": "PhiNet (MSE)",
-    "rm-simsiam": "RM-SimSiam",
-    "x-phinet": "X-PhiNet (MSE)",
-    "x-phinet/cosine": "X-PhiNet (Cos)",
-}
-"""The learners of the paper's two tables of computational costs, as they are called there."""
 
 
 def published(batch: int, method: str) -> dict[str, float | None] | None:
@@ -40,8 +30,8 @@ def published(batch: int, method: str) -> dict[str, float | None] | None:
 
 
 def _printed(table: str, batch: int, method: str) -> float | None:
-    cell = printed(table).get((f"batch {batch}", PAPER.get(method, "")))
-    return None if cell is None else cell.mean
+    own = {LEARNERS[name]: cell.mean for (row, name), cell in printed(table).items() if row == f"batch {batch}"}
+    return own.get(method)
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:

@@ -25,7 +25,7 @@ class Linear:
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, one of its checkpoints, a file of weights (.safetensors, or a state dict), or kept features."""
     probe: ProbeName = "cached"
-    """`cached`: features once, then logistic regression to convergence. `paper`: SGD on augmented views for epochs."""
+    """`cached`: features once, then logistic regression to convergence. `paper`: epochs of steps on augmented views."""
     paper: PaperProbe = field(default_factory=PaperProbe)
     exam: Exam = field(default_factory=Exam)
     json: bool = False
@@ -33,7 +33,9 @@ class Linear:
 
     def __post_init__(self) -> None:
         if self.probe == "cached" and self.paper != PaperProbe():
-            raise UserError("rates, epochs, batch and momentum are the paper's probe's. Say --probe paper with them.")
+            raise UserError(
+                "rates, epochs, batch, momentum and optimiser are the paper's probe's. Say --probe paper with them."
+            )
 
 
 def command(words: list[str]) -> Outcome:

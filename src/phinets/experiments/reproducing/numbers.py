@@ -1,6 +1,7 @@
 """From records to results: the numbers by name, thin curves, and what the collapse meter said."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from phinets.config.cost import Cost
@@ -16,6 +17,8 @@ SCORES = (
     "knn", "linear", "knn_slow", "linear_slow", "knn_untrained", "linear_untrained", "knn_pixels", "linear_pixels",
     "spread", "effective_rank", "dead_share", "images_per_second",
 )  # fmt: skip
+QUARTER = 0.25
+"""Of a run: what counts as early, and as late."""
 BESIDE = ("kind", "step", "epoch", "images", "lr", "verdict")
 """What is no curve of its own in a journal's line."""
 
@@ -25,13 +28,14 @@ Rows = Sequence[Mapping[str, Any]]
 def of_run(work: Pretraining, record: RunRecord) -> Result:
     """kNN and linear probe; stable ranks and whatever else the last look measured."""
     summary, batch = record.summary, record.config.batch
-    looks = [row for row in record.journal if row["kind"] == "look"]
+    steps, looks = (_of_kind(record.journal, kind) for kind in ("step", "look"))
+    scores = {name: getattr(summary, name) for name in SCORES}
     measured = {name: value for name, value in looks[-1].items() if _is_number(value) and name not in BESIDE}
     return Result(
         work=work,
-        numbers={**measured, **{name: getattr(summary, name) for name in SCORES}},
+        numbers={**measured, **_early_and_late(steps), **_early_and_late(looks), **scores},
         health=summary.verdict,
-        curves={**curves(_of_kind(record.journal, "step"), batch), **curves(looks, batch)},
+        curves={**curves(steps, batch), **curves(looks, batch)},
         protocol=summary.protocol,
         seconds=summary.seconds,
         environment=record.environment,
@@ -110,6 +114,21 @@ def curves(rows: Rows, batch: int) -> dict[str, Curve]:
         for name in names
         if name not in BESIDE
     }
+
+
+def _early_and_late(rows: Rows) -> dict[str, float]:
+    """The means of kNN and of the cosine loss over the first and the last quarter of a run: early/knn, late/sim1, …"""
+    last = rows[-1]["step"]
+    parts = {
+        "early": [row for row in rows if row["step"] <= last * QUARTER],
+        "late": [row for row in rows if row["step"] > last * (1 - QUARTER)],
+    }
+    found = {
+        f"{when}/{name}": [row[name] for row in part if _is_number(row.get(name))]
+        for when, part in parts.items()
+        for name in ("knn", "sim1")
+    }
+    return {name: fmean(values) for name, values in found.items() if values}
 
 
 def _of_kind(rows: Rows, kind: str) -> list[Mapping[str, Any]]:

@@ -114,7 +114,7 @@ SLOW_CLAIMS = tuple(
     Claim(
         name=f"slow-below-fast-{word}",
         says=f"the slow encoder of {name} is worse than the fast one throughout",
-        where="caption of the figure",
+        where="caption of table: robust-lr",
         rule=Higher(table="fast-slow", over=(f"{name} fast",), under=(f"{name} slow",), by="worst"),
     )
     for word, name in zip(("mse", "cosine"), X_PHINETS, strict=True)

@@ -1,0 +1,157 @@
+"""The paper's tables and claims in words, ours beside the paper's: for Markdown, LaTeX and the terminal alike."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from phinets.config.work import Deriving
+from phinets.paper.claims import Effect, VerdictWord
+from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFound
+from phinets.paper.numbers import Printed
+
+NONE = "–"
+LOST, FAILED = "†", "‡"
+PAPER_PLACES = 2
+"""Decimals that the paper prints."""
+VERDICTS: Mapping[VerdictWord, str] = {"holds": "hold", "does not hold": "do not hold", "can't tell": "can't be told"}
+CLAIM_HEADINGS = ("verdict", "claim", "place", "effect [95 % interval]", "seeds", "collapsed", "rule")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellWritten:
+    """A cell in words."""
+
+    ours: str
+    """Mean ± spread (seeds), or why there is none."""
+    best: bool
+    marks: str
+    """†k for k lost seeds, ‡k for k that failed."""
+    paper: str
+    """Empty where the paper prints nothing."""
+    paper_bold: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A row of a table."""
+
+    name: str
+    cells: tuple[CellWritten | None, ...]
+    """None where the table has no cell."""
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether the paper prints any of it."""
+        return any(cell is not None and cell.paper for cell in self.cells)
+
+
+def lines(found: TableFound) -> tuple[Line, ...]:
+    """The rows, in the paper's order."""
+    at, places = found.at, _places(found)
+    return tuple(
+        Line(
+            name=row,
+            cells=tuple(
+                _written(at[row, column], places) if (row, column) in at else None for column in found.table.columns
+            ),
+        )
+        for row in found.table.rows
+    )
+
+
+def title(found: TableFound) -> str:
+    """With the unit."""
+    return f"{found.table.title} ({found.table.unit})" if found.table.unit else found.table.title
+
+
+def headings(found: TableFound) -> tuple[str, ...]:
+    """What the columns are, then their names."""
+    return f"{found.table.columns_are} →" if found.table.columns_are else "", *found.table.columns
+
+
+def legend(found: TableFound) -> str:
+    """How to read the cells, as far as there is something to read."""
+    if isinstance(found.cells[0].cell.works[0], Deriving):
+        return "Whether each statement holds."
+    said = ["Mean ± standard deviation over seeds (their number)"]
+    if any(cell.best for cell in found.cells):
+        said.append(f"bold: overlaps with the best of its {found.table.best_in}")
+    if any(cell.lost for cell in found.cells):
+        said.append(f"{LOST}k: k seeds collapsed or diverged; collapsed ones are in the mean")
+    if any(cell.failed for cell in found.cells):
+        said.append(f"{FAILED}k: k seeds failed")
+    if any(cell.printed is not None for cell in found.cells):
+        said.append("below: the paper's")
+    return "; ".join(said) + "."
+
+
+def _places(found: TableFound) -> int:
+    """Decimals of ours: as many as the paper's, more where all numbers are small."""
+    largest = max((abs(cell.mean) for cell in found.cells if cell.mean is not None), default=1.0)
+    return PAPER_PLACES - (math.floor(math.log10(largest)) if 0 < largest < 1 else 0)
+
+
+def _written(cell: CellFound, places: int) -> CellWritten:
+    marks = "".join(f" {mark}{count}" for mark, count in ((LOST, cell.lost), (FAILED, cell.failed)) if count)
+    return CellWritten(
+        ours=_ours(cell, places),
+        best=cell.best,
+        marks=marks,
+        paper=_paper(cell.printed),
+        paper_bold=cell.printed is not None and cell.printed.bold,
+    )
+
+
+def _ours(cell: CellFound, places: int) -> str:
+    if cell.mean is None:
+        return NONE
+    if isinstance(cell.cell.works[0], Deriving):
+        return "holds" if cell.mean == 1 else "does not hold"
+    seeds = len(cell.values)
+    return f"{_with_spread(cell.mean, cell.spread, places)} ({cell.n if cell.n == seeds else f'{cell.n} of {seeds}'})"
+
+
+def _paper(printed: Printed | None) -> str:
+    if printed is None:
+        return ""
+    return "nan" if printed.mean is None else _with_spread(printed.mean, printed.spread, PAPER_PLACES)
+
+
+def _with_spread(mean: float, spread: float | None, places: int) -> str:
+    return f"{mean:.{places}f}" if spread is None else f"{mean:.{places}f} ± {spread:.{places}f}"
+
+
+def claim_line(found: ClaimFound) -> tuple[str, ...]:
+    """What stands below `CLAIM_HEADINGS`."""
+    claim, effect = found.claim, found.effect
+    seeds = NONE if effect is None else str(effect.seeds)
+    rule = f"{claim.rule.describe()}. {found.why}"
+    return found.verdict, claim.says, claim.where, effect_words(effect), seeds, str(found.lost), rule
+
+
+def effect_words(effect: Effect | None) -> str:
+    """+1.32 [+0.40, +2.21] points; without an interval where nothing varies."""
+    if effect is None:
+        return NONE
+    if effect.seeds < 2:
+        return f"{_signed(effect.size)} {effect.unit}".strip()
+    return f"{_signed(effect.size)} [{_signed(effect.low)}, {_signed(effect.high)}] {effect.unit}".strip()
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}"
+
+
+def tally(claims: Sequence[ClaimFound]) -> str:
+    """How many claims have each verdict."""
+    words = [claim.verdict for claim in claims]
+    return ", ".join(f"{words.count(word)} {said}" for word, said in VERDICTS.items())
+
+
+def about(found: TargetFound) -> str:
+    """Where the paper has it, at which scale it was run, and how much of it there is."""
+    failed = sum(result.failed is not None for result in found.results.values())
+    missing = sum(cell.missing for table in found.tables for cell in table.cells)
+    said = [found.target.place, f"scale {found.scale.name}", f"runs done: {len(found.results) - failed}"]
+    said += [f"failed: {failed}"] * bool(failed) + [f"numbers still to come: {missing}"] * bool(missing)
+    return "; ".join(said) + "."

@@ -1,0 +1,210 @@
+"""Every table and figure as a grid of work: what the paper ran, at every scale the same way."""
+
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import pytest
+import yaml
+
+from phinets.config.errors import UserError
+from phinets.config.methods import METHODS
+from phinets.config.work import Costing, Deriving, Streaming, Transferring, Work, begins_with, key, seed
+from phinets.paper.learners import LEARNERS
+from phinets.paper.numbers import printed
+from phinets.paper.plan import Table, with_seeds
+from phinets.paper.scales import SCALES, Scale, scale
+from phinets.paper.targets import TARGETS, target
+
+NAMES = {
+    "cifar10-weight-decay-variants", "cifar10-weight-decay-methods", "imagenet-weight-decay", "stl10-early", "cifar5m",
+    "split-cifar5m-weight-decay", "cifar5m-weight-decay", "cifar5m-one-epoch", "split-cifar5m-two-epochs",
+    "split-cifar5m-mixup", "split-cifar", "ema-beta", "cifar10-ablation", "fast-slow", "imagenet-g", "batch-size-knn",
+    "batch-size-linear", "stl10", "voc", "moco-weight-decay", "augmented-anchor", "augmented-anchor-figure", "memory",
+    "time", "stable-rank", "dynamics-flow", "dynamics-simsiam", "dynamics-comparison",
+}  # fmt: skip
+EVERYWHERE = pytest.mark.parametrize("at", SCALES)
+EACH = pytest.mark.parametrize("name", TARGETS)
+
+
+@cache
+def tables(name: str, at: str) -> dict[str, Table]:
+    return {table.name: table for table in TARGETS[name].tables(scale(at))}
+
+
+@cache
+def all_tables(at: str) -> dict[str, Table]:
+    return {name: table for each in TARGETS for name, table in tables(each, at).items()}
+
+
+@cache
+def all_works(at: str) -> tuple[Work, ...]:
+    return tuple(work for table in all_tables(at).values() for cell in table.cells for work in cell.works)
+
+
+def with_seed(work: Work, value: int) -> Work:
+    if isinstance(work, Deriving):
+        return work
+    work = replace(work, run=replace(work.run, seed=value))  # type: ignore[arg-type]
+    if isinstance(work, Transferring):
+        return replace(work, detection=replace(work.detection, seed=value))
+    return work
+
+
+def test_every_table_and_figure_of_the_paper_has_a_target() -> None:
+    assert set(TARGETS) == NAMES
+
+
+def test_a_name_that_is_none_is_met_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="Did you mean 'ema-beta'"):
+        target("ema")
+
+
+@EVERYWHERE
+def test_no_two_tables_have_one_name(at: str) -> None:
+    assert len(all_tables(at)) == sum(len(tables(name, at)) for name in TARGETS)
+
+
+@EVERYWHERE
+@EACH
+def test_a_cell_is_the_same_work_by_each_seed(name: str, at: str) -> None:
+    for table in tables(name, at).values():
+        assert len(table.at) == len(table.cells) == len(table.rows) * len(table.columns), "a cell at each crossing"
+        for cell in table.cells:
+            assert [with_seed(cell.works[0], n) for n in range(len(cell.works))] == list(cell.works)
+
+
+@EVERYWHERE
+def test_two_pieces_of_work_have_one_key_only_if_they_are_the_same(at: str) -> None:
+    by_key: dict[str, Work] = {}
+    for work in all_works(at):
+        assert by_key.setdefault(key(work), work) == work
+    different = {str(work) for work in all_works(at)}
+    assert len(by_key) == len(different)
+
+
+@pytest.mark.parametrize("of_paper", yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8")))
+def test_the_cells_at_the_paper_s_scale_are_those_that_it_prints_in_its_order(of_paper: str) -> None:
+    assert list(all_tables("paper")[of_paper].at) == list(printed(of_paper))
+
+
+@EACH
+def test_the_pocket_scale_has_the_paper_s_grid(name: str) -> None:
+    assert [list(table.at) for table in tables(name, "paper").values()] == [
+        list(table.at) for table in tables(name, "pocket").values()
+    ]
+    assert list(tables(name, "paper")) == list(tables(name, "pocket"))
+
+
+@EACH
+def test_the_smoke_scale_has_fewer_settings_and_no_others(name: str) -> None:
+    full = tables(name, "paper")
+    for table_name, table in tables(name, "smoke").items():
+        assert set(table.at) <= set(full[table_name].at)
+        assert table.columns[0] == full[table_name].columns[0]
+        assert table.columns[-1] == full[table_name].columns[-1]
+        assert table.rows == full[table_name].rows, "every method is run"
+
+
+@EVERYWHERE
+def test_who_learns_is_whom_row_or_column_name(at: str) -> None:
+    checked = 0
+    for table in all_tables(at).values():
+        for cell in table.cells:
+            name = next((name for name in (cell.row, cell.column) if name in LEARNERS), None)
+            if name is None:
+                continue
+            for work in cell.works:
+                assert not isinstance(work, Deriving)
+                checked += 1
+                if isinstance(work, Costing):
+                    assert LEARNERS[name] in work.methods
+                    assert cell.measure.startswith(f"{LEARNERS[name]}/")
+                else:
+                    assert work.run.method == LEARNERS[name]
+    assert checked > 100
+
+
+def test_every_learner_is_known() -> None:
+    assert set(LEARNERS.values()) <= set(METHODS)
+
+
+@EVERYWHERE
+def test_weight_decays_and_batch_sizes_are_what_the_tables_say(at: str) -> None:
+    said = scale(at)
+    for table in all_tables(at).values():
+        for cell in table.cells:
+            for work in cell.works:
+                if table.columns_are == "weight decay":
+                    assert not isinstance(work, Deriving)
+                    assert f"{work.run.optimisation.weight_decay:g}" == cell.column
+                if table.columns_are == "batch size":
+                    assert not isinstance(work, Deriving)
+                    assert work.run.batch == said.batch(int(cell.column))
+
+
+@EVERYWHERE
+def test_only_the_scale_says_how_large_a_run_is(at: str) -> None:
+    """Whatever a target changes, data, encoder and number of images are the scale's."""
+    said = scale(at)
+    bodies = {
+        (run.data, run.backbone, run.source)
+        for run in (said.cifar10, said.stl10, said.imagenet, said.cifar5m, said.cifar5m_once)
+    }
+    streams = {
+        (run.data, run.backbone, run.source) for run in (said.split_cifar10, said.split_cifar100, said.split_cifar5m)
+    }
+    for work in all_works(at):
+        if not isinstance(work, Deriving):
+            run = work.run
+            assert (run.data, run.backbone, run.source) in (streams if isinstance(work, Streaming) else bodies)
+
+
+@EACH
+def test_one_seed_of_everything_is_done_before_the_second_of_anything(name: str) -> None:
+    works = TARGETS[name].works(scale("pocket"))
+    seeds = [seed(work) for work in works.values()]
+    assert seeds == sorted(seeds)
+    place = {each: n for n, each in enumerate(works)}
+    for each, work in works.items():
+        first = begins_with(work)
+        assert first is None or place[key(first)] < place[each], "what is needed comes before what needs it"
+
+
+@EACH
+def test_more_seeds_only_add_work(name: str) -> None:
+    few, many = (set(TARGETS[name].works(with_seeds(scale("pocket"), n))) for n in (1, 3))
+    assert few <= many
+    assert len(many) == (len(few) if name.startswith("dynamics") else 3 * len(few))
+
+
+def test_a_key_says_nothing_of_where_and_by_what_work_is_done() -> None:
+    kinds = {type(work): work for work in all_works("smoke") if not isinstance(work, Deriving)}
+    assert len(kinds) == 5
+    for work in kinds.values():
+        run = work.run
+        elsewhere = replace(
+            run,
+            source=replace(run.source, root="/elsewhere", download=True),
+            compute=replace(run.compute, device="cuda:1", threads=7),
+            saving=replace(run.saving, pictures=False),
+        )
+        assert key(replace(work, run=elsewhere)) == key(work)  # type: ignore[arg-type]
+        assert key(replace(work, run=replace(run, seed=9))) != key(work)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["voc", "moco-weight-decay", "imagenet-g"])
+def test_what_the_paper_prints_without_a_spread_has_one_seed_there_unless_asked_for_more(name: str) -> None:
+    def seeds(at: Scale) -> set[int]:
+        return {len(cell.works) for table in TARGETS[name].tables(at) for cell in table.cells}
+
+    assert seeds(scale("paper")) == {1}
+    assert seeds(with_seeds(scale("paper"), 5)) == {5}
+    assert seeds(scale("pocket")) == {scale("pocket").seeds}
+
+
+def test_where_low_numbers_are_best_the_table_says_so() -> None:
+    for table in all_tables("paper").values():
+        for cell in table.cells:
+            low = "forgetting" in cell.measure or cell.measure.endswith(("gigabytes", "hours_800_epochs"))
+            assert table.better is None or (table.better_in(cell.row) == "lower") == low, (table.name, cell.row)
