@@ -1,6 +1,7 @@
 """Results as `phinets reproduce` might have left them, made up by a seeded generator: nothing is trained."""
 
 from collections.abc import Iterable
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -10,7 +11,7 @@ from phinets.config.work import Costing, Deriving, Pretraining, Streaming, Work,
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 
-ENVIRONMENT = {
+ENVIRONMENT: dict[str, Any] = {
     "phinets": "0.1.0",
     "commit": "0123456789abcdef0123456789abcdef01234567",
     "python": "3.11.7",
@@ -45,7 +46,10 @@ def fake(work: Work, measures: Iterable[str]) -> Result:
         return Result(work=work, numbers=held, notes=dict.fromkeys(work.statements, told), seconds=2.0)
     if random.random() < 0.01:
         return Result(work=work, failed="the data <are> not there & nobody knows why.", seconds=0.1)
-    common = {"environment": {**ENVIRONMENT, "seed": seed(work)}, "seconds": float(random.uniform(20, 400))}
+    common: dict[str, Any] = {
+        "environment": {**ENVIRONMENT, "seed": seed(work)},
+        "seconds": float(random.uniform(20, 400)),
+    }
     if isinstance(work, Costing):
         numbers = {name: float(random.uniform(0.9, 8)) for name in measures}
         return Result(work=work, numbers=numbers, protocol="steps in turn", **common)

@@ -169,7 +169,7 @@ def test_the_head_counts_runs_that_collapsed_and_failed(html: str, contents: Con
     ):
         assert f"<b>{n}</b> {word}" in html
     assert "2025-03-01 to 2025-03-04" in html
-    assert faking.ENVIRONMENT["commit"][:9] in html  # type: ignore[index]
+    assert faking.ENVIRONMENT["commit"][:9] in html
 
 
 def test_results_of_no_target_and_unfinished_runs_have_a_note(html: str) -> None:

@@ -47,7 +47,7 @@ def state_spaces(found: TargetFound) -> list[StateSpace]:
     works = [work for table in found.tables for each in table.cells for work in each.cell.works]
     sigma2 = next((work.sigma2 for work in works if isinstance(work, Deriving)), 1.5)
     named = [label for label in FIGURES if label in found.target.place] or list(FIGURES)
-    made = []
+    made: list[StateSpace] = []
     for label in named:
         title, versions, draw = FIGURES[label]
         for version in versions:

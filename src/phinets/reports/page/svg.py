@@ -7,6 +7,7 @@ import math
 import re
 from io import StringIO
 from itertools import pairwise
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from phinets.reports.palette import INK
 
 SALT = "phinets"
 """Ids within a figure are hashes of what it shows and of this."""
-SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": SALT}
+SETTINGS: dict[Any, str] = {"svg.fonttype": "none", "svg.hashsalt": SALT}
 PATH = re.compile(r'<path d="([^"]*)"([^>]*)/>')
 ALIKE = re.compile(r'<path d="([^"]*)"([^>]*)/>(?:\s*<path d="[^"]*"\2/>)+')
 EMPTY = re.compile(r"<g[^>]*>\s*</g>")
