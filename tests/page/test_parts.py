@@ -15,14 +15,15 @@ from phinets.config.result import Result
 from phinets.config.work import Pretraining, Streaming
 from phinets.paper.claims import Effect
 from phinets.paper.findings import TargetFound
-from phinets.reports.page.chart import Plot, Point, Series, apart, chart, path, ticks
+from phinets.reports.page.chart import LINE, Plot, Point, Series, chart, path, ticks
 from phinets.reports.page.learning import MOST_POINTS, over_seeds
 from phinets.reports.page.lines import ascending, lines
 from phinets.reports.page.runs import RunGroup, groups, uses
 from phinets.reports.page.svg import inline, shortened
 from phinets.reports.page.targets import scale_shown
 from phinets.reports.page.verdicts import EDGE, MIDDLE, bar
-from phinets.reports.page.writing import duration, number, short, value_words
+from phinets.reports.page.writing import duration, number, short
+from phinets.reports.seeds import value_words
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.2, 87.1), (0.001, 0.0042), (12_000, 5_000_000), (-0.98, -0.11)])
@@ -36,16 +37,14 @@ def test_ticks_are_round_even_and_within(low: float, high: float) -> None:
     assert round(step / 10 ** math.floor(math.log10(step) + 1e-9), 6) in (1, 2, 5)
 
 
-def test_labels_keep_their_order_and_their_distance() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(50):
-        wanted = list(random.uniform(0, 100, random.integers(1, 9)))
-        places = apart(wanted, 10, 0, 100)
-        assert np.argsort(places).tolist() == np.argsort(wanted).tolist()
-        assert all(b - a >= 10 - 1e-9 for a, b in pairwise(sorted(places)))
-        assert min(places) >= -1e-9
-        assert max(places) <= 100 + 1e-9
-    assert apart([20, 50, 80], 10, 0, 100) == [20, 50, 80], "what has room stays where it is"
+def test_names_of_lines_stand_apart_in_the_order_of_their_ends() -> None:
+    ends = (5.0, 5.1, 0.0, 10.0, 5.05)
+    series = tuple(Series(name=f"line {y}", colour="#000000", points=(Point(x=0, y=y), Point(x=1, y=y))) for y in ends)
+    made = chart(Plot(title="", series=series, x_label="", y_label="", smooth=True))
+    assert made is not None
+    places = [line.label_y for line in made.lines if line.label_y is not None]
+    assert np.argsort(places).tolist() == np.argsort(ends).tolist()[::-1], "the highest value on top"
+    assert all(b - a >= LINE - 1 for a, b in pairwise(sorted(places)))
 
 
 def walked(way: str) -> list[tuple[float, float]]:

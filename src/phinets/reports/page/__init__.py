@@ -48,7 +48,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {name: getattr(writing, name) for name in ("number", "duration", "counted", "sentence")}
+    made.filters |= {name: getattr(writing, name) for name in ("number", "duration", "counted", "sentence", "signed")}
     made.globals |= {"tally": tally, "own_charts": own_charts}
     return made
 

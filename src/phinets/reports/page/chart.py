@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
+from phinets.reports.continual_curves import spread
 from phinets.reports.page.writing import short
 
 LETTER, LINE = 12, 27
@@ -134,18 +135,6 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the wanted ones, in their order, at least `gap` from each other and, if there is room, within."""
-    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
-    places: list[float] = []
-    for n in order:
-        places.append(max(wanted[n], low, places[-1] + gap if places else low))
-    for n in reversed(range(len(places))):
-        places[n] = min(places[n], high - gap * (len(places) - 1 - n))
-    found = dict(zip(order, places, strict=True))
-    return [found[n] for n in range(len(wanted))]
-
-
 def path(spots: Sequence[Spot]) -> str:
     """The way from spot to spot in SVG's words: M40 12l8-3 9 1."""
     if not spots:
@@ -202,13 +191,13 @@ def _even(names: list[tuple[int, str]], wide: int) -> list[tuple[float, str]]:
 
 def _line(series: Series, plot: Plot, box: _Box) -> Line:
     runs = [list(group) for known, group in groupby(series.points, lambda point: point.y is not None) if known]
-    spread = [point for run in runs for point in run if point.spread]
+    wide = [point for run in runs for point in run if point.spread]
     return Line(
         name=series.name,
         colour=series.colour,
         path="".join(path(box.spots(run)) for run in runs if len(run) > 1),
-        band="".join(_band(run, box) for run in runs) if plot.smooth and spread else "",
-        bars="" if plot.smooth else "".join(_bar(point, box) for point in spread),
+        band="".join(_band(run, box) for run in runs) if plot.smooth and wide else "",
+        bars="" if plot.smooth else "".join(_bar(point, box) for point in wide),
         marks=() if plot.smooth else box.spots(point for point in series.points if not point.lost),
         crosses=box.spots(point for point in series.points if point.lost),
         beside=box.spots(series.beside),
@@ -233,10 +222,10 @@ def _with_labels(lines: Sequence[Line], plot: Plot, box: _Box) -> list[Line]:
     if not plot.labelled:
         return list(lines)
     last = [_last(series) for series in plot.series]
-    known = [n for n, value in enumerate(last) if value is not None]
-    wanted = [float(box.y(value)) for value in last if value is not None]
-    places = dict(zip(known, apart(wanted, LINE, box.top, box.bottom), strict=True))
-    return [replace(line, label_y=round(places[n])) if n in places else line for n, line in enumerate(lines)]
+    known = sorted((box.y(value), n) for n, value in enumerate(last) if value is not None)
+    free = spread([float(y) for y, _ in known], LINE, (box.top, box.bottom))
+    places = {n: round(place) for (_, n), place in zip(known, free, strict=True)}
+    return [replace(line, label_y=places[n]) if n in places else line for n, line in enumerate(lines)]
 
 
 def _last(series: Series) -> float | None:

@@ -12,7 +12,8 @@ from phinets.config.result import Result
 from phinets.config.work import Deriving, kind, seed
 from phinets.reports.page.tables import state
 from phinets.reports.page.targets import TargetShown
-from phinets.reports.page.writing import number, value_words
+from phinets.reports.page.writing import number
+from phinets.reports.seeds import value_words
 
 UNSAID = "–"
 SHORT_COMMIT = 9

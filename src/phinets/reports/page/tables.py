@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phinets.config.result import Result
-from phinets.config.work import Deriving, key, seed
+from phinets.config.work import key, seed
 from phinets.paper.findings import CellFound, TableFound, TargetFound
-from phinets.paper.numbers import Printed
 from phinets.reports.page.verdicts import anchor
 from phinets.reports.page.writing import number
+from phinets.reports.paper_cells import CellWritten, lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class CellShown:
     """A cell of a table."""
 
     found: CellFound
+    written: CellWritten
     behind: tuple[Behind, ...]
 
     @property
@@ -37,18 +38,9 @@ class CellShown:
         """Of its work, by seed."""
         return tuple(each.key for each in self.behind)
 
-    @property
-    def ours(self) -> str:
-        """Mean with spread; of a statement on dynamics, whether it holds."""
-        if self.found.mean is not None and isinstance(self.found.cell.works[0], Deriving):
-            return "holds" if self.found.mean == 1 else "does not"
-        return with_spread(self.found.mean, self.found.spread)
 
-    @property
-    def paper(self) -> str | None:
-        """What the paper prints."""
-        printed: Printed | None = self.found.printed
-        return None if printed is None else with_spread(printed.mean, printed.spread)
+Rows = tuple[tuple[str, tuple[CellShown | None, ...]], ...]
+"""Each with its name; None where the table has no cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +49,7 @@ class TableShown:
 
     found: TableFound
     anchor: str
-    rows: tuple[tuple[str, tuple[CellShown | None, ...]], ...]
+    rows: Rows
 
     @property
     def cells(self) -> list[CellShown]:
@@ -65,14 +57,10 @@ class TableShown:
         return [cell for _, cells in self.rows for cell in cells if cell is not None]
 
     @property
-    def seeds(self) -> int:
-        """How many seeds with a number most of its cells have: what need not be said in each."""
-        return Counter(cell.n for cell in self.found.cells if cell.n).most_common(1)[0][0] if self.has_ours else 0
-
-    @property
-    def has_ours(self) -> bool:
-        """Whether there is any number."""
-        return any(cell.n for cell in self.found.cells)
+    def seeds(self) -> str:
+        """How many seeds most of its cells have: what need not be said in each."""
+        said = Counter(cell.written.seeds for cell in self.cells if cell.written.seeds)
+        return said.most_common(1)[0][0] if said else ""
 
     @property
     def has_paper(self) -> bool:
@@ -88,12 +76,23 @@ def tables(found: TargetFound) -> list[TableShown]:
     ]
 
 
-def _rows(found: TableFound, results: Mapping[str, Result]) -> tuple[tuple[str, tuple[CellShown | None, ...]], ...]:
-    shown = {
-        place: CellShown(found=cell, behind=tuple(_behind(cell, n, results) for n in range(len(cell.cell.works))))
-        for place, cell in found.at.items()
-    }
-    return tuple((row, tuple(shown.get((row, column)) for column in found.table.columns)) for row in found.table.rows)
+def _rows(found: TableFound, results: Mapping[str, Result]) -> Rows:
+    at = found.at
+    return tuple(
+        (
+            line.name,
+            tuple(
+                None if written is None else _cell(at[line.name, column], written, results)
+                for column, written in zip(found.table.columns, line.cells, strict=True)
+            ),
+        )
+        for line in lines(found)
+    )
+
+
+def _cell(found: CellFound, written: CellWritten, results: Mapping[str, Result]) -> CellShown:
+    behind = tuple(_behind(found, n, results) for n in range(len(found.cell.works)))
+    return CellShown(found=found, written=written, behind=behind)
 
 
 def _behind(found: CellFound, n: int, results: Mapping[str, Result]) -> Behind:
@@ -111,8 +110,3 @@ def state(result: Result | None) -> str:
     if result.failed is not None:
         return "failed"
     return result.health if result.lost and result.health is not None else "done"
-
-
-def with_spread(mean: float | None, spread: float | None) -> str:
-    """87.30 ± 0.13."""
-    return number(mean) if spread is None or mean is None else f"{number(mean)} ± {number(spread)}"

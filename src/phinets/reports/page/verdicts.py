@@ -6,7 +6,8 @@ from math import copysign, sqrt
 
 from phinets.paper.claims import Effect, VerdictWord
 from phinets.paper.findings import ClaimFound, TargetFound
-from phinets.reports.page.writing import number
+from phinets.reports.page.writing import signed
+from phinets.reports.paper_cells import effect_words
 
 ORDER: tuple[VerdictWord, ...] = ("holds", "does not hold", "can't tell")
 SIGNS = {"holds": "yes", "does not hold": "no", "can't tell": "open"}
@@ -44,12 +45,8 @@ class ClaimShown:
 
     @property
     def interval(self) -> str:
-        """The effect with its interval, in words: +1.32 [0.40, 2.21] points."""
-        if self.effect is None:
-            return "–"
-        size, low, high = (number(value) for value in (self.effect.size, self.effect.low, self.effect.high))
-        plus = "+" if self.effect.size > 0 else ""
-        return f"{plus}{size} [{low}, {high}]"
+        """The effect with its interval, in words: +1.32 [+0.40, +2.21] points."""
+        return signed(effect_words(self.effect))
 
     @property
     def rank(self) -> int:

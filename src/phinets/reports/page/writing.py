@@ -1,8 +1,6 @@
 """How numbers, times and names are written on the page."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 MINUS = "−"
 SMALLEST, LARGE = 0.005, 10_000
@@ -52,19 +50,3 @@ def sentence(words: str) -> str:
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A number with its noun: 1 run, 2 runs."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def value_words(value: Any) -> str:
-    """A setting: –, yes, 0.0001, 2048 2048."""
-    match value:
-        case None | [] | ():
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:g}"
-        case list() | tuple():
-            return " ".join(map(value_words, value))
-        case Mapping():
-            return " ".join(map(value_words, value.values()))
-    return str(value)
