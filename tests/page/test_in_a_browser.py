@@ -183,7 +183,12 @@ def test_on_paper_everything_is_open_light_and_without_the_contents(opened: Any)
     assert opened.execute_script(f"{hidden.replace('details', 'main details')}") == 0
     assert not opened.find_element("css selector", "nav").is_displayed()
     assert background(opened) > 600
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    try:
+        sized(opened, 718)  # A4 less its margins
+        assert opened.execute_script("return document.documentElement.scrollWidth") <= 718
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_printing_opens_what_is_closed_and_closes_it_again(opened: Any) -> None:

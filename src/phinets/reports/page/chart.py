@@ -107,7 +107,7 @@ def chart(plot: Plot) -> Chart | None:
     y_ticks = ticks(low, high)
     longest = max((len(series.name) for series in plot.series), default=0)
     left = MARGIN + LETTER * max(len(short(tick)) for tick in y_ticks) + LINE
-    right = plot.wide - (MARGIN + (LETTER * longest + 10 if plot.labelled else 0))
+    right = plot.wide - (MARGIN + (LETTER * longest + 10 if plot.labelled else 2 * LETTER))
     top, bottom = MARGIN + LINE, plot.high - 2 * LINE - MARGIN
     x_low, x_high = _x_ends(plot, every)
     box = _Box(x_low, x_high, low, high, left, right, top, bottom)

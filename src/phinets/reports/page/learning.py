@@ -36,7 +36,7 @@ Grid = Mapping[str, Mapping[str, CellShown]]
 def learning(tables: Sequence[TableShown], results: Mapping[str, Result], large: bool) -> list[Panels]:
     """Panels for each of a target's tables whose runs have curves; runs that were shown already don't come again."""
     shown: set[tuple[str, ...]] = set()
-    made = [_of_grid(_merged(_grid(table), shown), results, large) for table in tables]
+    made = [_of_grid(_merged(table, shown), results, large) for table in tables]
     return [panels for panels in made if panels is not None]
 
 
@@ -57,15 +57,24 @@ def _of_grid(grid: Grid, results: Mapping[str, Result], large: bool) -> Panels |
     return Panels(legend=tuple(colours.items()), charts=tuple(charts)) if charts else None
 
 
-def _grid(table: TableShown) -> Grid:
-    """Lines differ by column where the methods do, else where there is more to tell apart; panels by the rest."""
+def _merged(table: TableShown, shown: set[tuple[str, ...]]) -> Grid:
+    """Lines differ by column where the methods do, else where there is more to tell apart; panels by the rest.
+
+    Panels of the same runs are one; there are none of runs that were shown.
+    """
     by_column = _variety(table, "column") > _variety(table, "row")
     grid: dict[str, dict[str, CellShown]] = {}
     for cell in table.cells:
         row, column = cell.found.cell.row, cell.found.cell.column
         panel, line = (row, column) if by_column else (column, row)
         grid.setdefault(panel, {})[line] = cell
-    return grid
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for panel, lines in grid.items():
+        alike.setdefault(tuple(cell.keys[0] for cell in lines.values()), []).append(panel)
+    fresh = {keys: panels for keys, panels in alike.items() if keys not in shown}
+    shown.update(fresh)
+    of = "" if by_column else table.found.table.columns_are
+    return {_named_together(panels, of): grid[panels[0]] for panels in fresh.values()}
 
 
 def _variety(table: TableShown, axis: str) -> tuple[int, int]:
@@ -76,19 +85,11 @@ def _variety(table: TableShown, axis: str) -> tuple[int, int]:
     return len({method_of(cell.found.cell.works[0]) for cell in cells}), len({cell.keys for cell in cells})
 
 
-def _merged(grid: Grid, shown: set[tuple[str, ...]]) -> Grid:
-    """Panels of the same runs as one, and none of those that were shown."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for panel, lines in grid.items():
-        alike.setdefault(tuple(cell.keys[0] for cell in lines.values()), []).append(panel)
-    fresh = {keys: panels for keys, panels in alike.items() if keys not in shown}
-    shown.update(fresh)
-    return {_common(panels): grid[panels[0]] for panels in fresh.values()}
-
-
-def _common(names: Sequence[str]) -> str:
-    """The words that several names begin with."""
-    together = takewhile(lambda words: len(set(words)) == 1, zip(*(name.split() for name in names), strict=False))
+def _named_together(panels: Sequence[str], of: str) -> str:
+    """A panel's name with what it is a value of; of several, the words that all begin with."""
+    if len(panels) == 1:
+        return f"{of} {panels[0]}".strip()
+    together = takewhile(lambda words: len(set(words)) == 1, zip(*(name.split() for name in panels), strict=False))
     return " ".join(words[0] for words in together)
 
 
