@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "reproduce": "re-run tables and figures of the paper, and see which claims hold",
     "list": "what there is: methods, backbones, data, views, recipes, benchmarks",
     "data": "what data there is, what is in it, and making it ready",
+    "report": "one page that opens offline: the paper's claims beside runs, tables, figures",
     "bench": "what learners cost on this device",
     "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
     "draw": "redraw a picture of the documentation, or draw runs over a stream",

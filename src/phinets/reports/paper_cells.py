@@ -21,14 +21,21 @@ CLAIM_HEADINGS = ("verdict", "claim", "place", "effect [95 % interval]", "seeds"
 class CellWritten:
     """A cell in words."""
 
-    ours: str
-    """Mean ± spread (seeds), or why there is none."""
+    value: str
+    """Mean ± spread, whether a statement holds, or a dash."""
+    seeds: str
+    """How many have a number, of how many if not all; empty where that says nothing."""
     best: bool
     marks: str
     """†k for k lost seeds, ‡k for k that failed."""
     paper: str
     """Empty where the paper prints nothing."""
     paper_bold: bool
+
+    @property
+    def ours(self) -> str:
+        """Mean ± spread (seeds), or why there is none."""
+        return f"{self.value} ({self.seeds})" if self.seeds else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +100,11 @@ def _places(found: TableFound) -> int:
 
 def _written(cell: CellFound, places: int) -> CellWritten:
     marks = "".join(f" {mark}{count}" for mark, count in ((LOST, cell.lost), (FAILED, cell.failed)) if count)
+    seeds = len(cell.values)
+    counts = cell.mean is not None and not isinstance(cell.cell.works[0], Deriving)
     return CellWritten(
-        ours=_ours(cell, places),
+        value=_value(cell, places),
+        seeds=(str(seeds) if cell.n == seeds else f"{cell.n} of {seeds}") if counts else "",
         best=cell.best,
         marks=marks,
         paper=_paper(cell.printed),
@@ -102,13 +112,12 @@ def _written(cell: CellFound, places: int) -> CellWritten:
     )
 
 
-def _ours(cell: CellFound, places: int) -> str:
+def _value(cell: CellFound, places: int) -> str:
     if cell.mean is None:
         return NONE
     if isinstance(cell.cell.works[0], Deriving):
         return "holds" if cell.mean == 1 else "does not hold"
-    seeds = len(cell.values)
-    return f"{_with_spread(cell.mean, cell.spread, places)} ({cell.n if cell.n == seeds else f'{cell.n} of {seeds}'})"
+    return _with_spread(cell.mean, cell.spread, places)
 
 
 def _paper(printed: Printed | None) -> str:

@@ -117,13 +117,14 @@ def _what_is_asked(every: Sequence[Facts]) -> list[str]:
 
 def _said(key: str, value: Any, record: ContinualRecord) -> str:
     """A setting and its value, e.g. epochs per task 1; data go without a word before them."""
-    name, words = key.rpartition(".")[2].replace("_", " "), _words(value)
+    name, words = key.rpartition(".")[2].replace("_", " "), value_words(value)
     if len(words) > LONGEST:
         return f"{name} as in {record.folder}"
     return words if name == "data" else f"{name} {words}"
 
 
-def _words(value: Any) -> str:
+def value_words(value: Any) -> str:
+    """A setting's value: –, yes, 0.0001, 2048 2048."""
     match value:
         case None | []:
             return "–"
@@ -132,7 +133,7 @@ def _words(value: Any) -> str:
         case float():
             return f"{value:g}"
         case list():
-            return " ".join(map(_words, value))
+            return " ".join(map(value_words, value))
         case Mapping():
-            return " ".join(map(_words, value.values()))
+            return " ".join(map(value_words, value.values()))
     return str(value)

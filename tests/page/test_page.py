@@ -1,0 +1,225 @@
+"""The page holds all that it should, and nothing that it should not; told from its text alone."""
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from importlib.resources import files
+from statistics import fmean, stdev
+
+import pytest
+
+from phinets.config.result import Result
+from phinets.config.work import Pretraining, begins_with, key
+from phinets.paper.findings import TargetFound, found
+from phinets.paper.scales import SCALES
+from phinets.paper.targets import TARGETS
+from phinets.reports import palette
+from phinets.reports.page import Contents, page
+from tests.page import faking
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Reader(HTMLParser):
+    """The tags that are open, the ids, the links, and the text of each place that asks for nothing to be run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self._noted(dict(attrs))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._noted(dict(attrs))
+
+    def _noted(self, said: dict[str, str | None]) -> None:
+        self.ids += [said["id"] or ""] if "id" in said else []
+        self.links += [said["href"] or ""] if "href" in said else []
+        self.fetched += [said[name] or "" for name in ("src", "srcset", "data", "action") if name in said]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    return reader
+
+
+def test_every_tag_that_is_opened_is_closed_in_its_turn(read: Reader) -> None:
+    assert read.open == []
+
+
+def test_no_two_elements_share_an_id(read: Reader) -> None:
+    assert [name for name, n in Counter(read.ids).items() if n > 1] == []
+
+
+def test_every_link_leads_to_an_element_of_the_page(read: Reader) -> None:
+    assert {link for link in read.links if not link.startswith("#")} == {"data:,"}
+    assert {link.removeprefix("#") for link in read.links if link != "data:,"} <= set(read.ids)
+
+
+def test_nothing_is_fetched_from_anywhere(html: str, read: Reader) -> None:
+    assert read.fetched == []
+    assert not re.findall(r"https?:|@import|\burl\((?!#)|fetch\(|XMLHttp|import\s*[({*]", html)
+
+
+def test_the_same_contents_give_the_same_bytes(html: str, contents: Contents) -> None:
+    assert page(contents) == html
+
+
+def test_every_number_of_every_table_stands_in_it_beside_the_paper_s(
+    html: str, targets: tuple[TargetFound, ...]
+) -> None:
+    checked = 0
+    for table in (table for target in targets for table in target.tables):
+        digits = 2 if max(abs(cell.mean or 0) for cell in table.cells) >= 1 else 3
+        for cell in table.cells:
+            values = [value for value in cell.values if value is not None]
+            if values and not of_statements(cell.cell.measure):
+                spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+                assert f"{fmean(values):.{digits}f}{spread}".replace("-", "−") in html
+                assert all(f"{value:.2f}".replace("-", "−") in html for value in values)
+                checked += 1
+            if cell.printed is not None and cell.printed.mean is not None:
+                spread = "" if cell.printed.spread is None else f" ± {cell.printed.spread:.2f}"
+                assert f"{cell.printed.mean:.2f}{spread}".replace("-", "−") in html
+    assert checked > 60
+
+
+def of_statements(measure: str) -> bool:
+    return measure.endswith(("/published", "/corrected"))
+
+
+def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
+    read: Reader, targets: tuple[TargetFound, ...]
+) -> None:
+    text = " ".join(" ".join(read.text).split())
+    claims = [claim for target in targets for claim in target.claims]
+    assert claims
+    for claim in claims:
+        says = claim.claim.says[:1].upper() + claim.claim.says[1:]
+        assert text.count(says) >= 2
+        assert claim.claim.rule.describe() in text
+        assert claim.why in text
+
+
+def test_every_result_is_listed_once_and_every_cell_leads_to_its_runs(
+    html: str, contents: Contents, read: Reader
+) -> None:
+    listed = [name for name in read.ids if name.startswith("r-")]
+    assert sorted(listed) == sorted(f"r-{key}" for key in contents.results)
+    cells = {key for target in contents.found for key in target.results}
+    assert {f"#r-{key}" for key in cells} <= set(read.links) | {"#r-" + key for key in begun_with(contents)}
+
+
+def begun_with(contents: Contents) -> set[str]:
+    """Pretrainings that no cell shows, because something else began with them."""
+    firsts = (begins_with(result.work) for target in contents.found for result in target.results.values())
+    return {key(first) for first in firsts if isinstance(first, Pretraining)}
+
+
+def test_words_of_others_are_told_as_words(html: str) -> None:
+    assert "A &lt;title&gt; &amp; more" in html
+    assert "runs/&lt;mine&gt;" in html
+    assert "<title> &" not in html
+
+
+def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() -> None:
+    target, scale = TARGETS["fast-slow"], SCALES["pocket"]
+    results = faking.results([target], scale)
+    cell = next(cell for table in target.tables(scale) for cell in table.cells)
+    failed, diverged = (key(work) for work in cell.works[:2])
+    results[failed] = Result(work=cell.works[0], failed="no <room> left")
+    results[diverged] = Result(work=cell.works[1], health="diverged", protocol="the loss is nan")
+    made = page(Contents(found=(found(target, scale, results),)))
+    assert "no &lt;room&gt; left" in made
+    assert re.search(rf'id="r-{failed}".*?<em>failed</em>', made, re.DOTALL)
+    assert f'<a href="#r-{failed}">seed 0</a> – <em>failed</em>' in made
+    assert f'<a href="#r-{diverged}">seed 1</a> – <em>diverged</em>' in made
+    assert "the loss is nan" in made
+    assert '<span class="dagger" title="1 of 3 seeds collapsed or diverged">†1</span>' in made
+
+
+def test_what_nobody_has_run_is_counted_and_its_cells_say_so() -> None:
+    target, scale = TARGETS["split-cifar"], SCALES["pocket"]
+    made = page(Contents(found=(found(target, scale, {}),)))
+    works = len(target.works(scale))
+    assert f"<b>{works}</b> not run yet" in made
+    cells = sum(len(table.cells) for table in target.tables(scale))
+    assert made.count('title="not run yet"') == cells
+
+
+def test_the_head_counts_runs_that_collapsed_and_failed(html: str, contents: Contents) -> None:
+    results = contents.results.values()
+    for word, n in (
+        ("runs", len(results)),
+        ("collapsed", sum(result.lost for result in results)),
+        ("failed", sum(result.failed is not None for result in results)),
+    ):
+        assert f"<b>{n}</b> {word}" in html
+    assert "2025-03-01 to 2025-03-04" in html
+    assert faking.ENVIRONMENT["commit"][:9] in html
+
+
+def test_results_of_no_target_and_unfinished_runs_have_a_note(html: str) -> None:
+    assert "1 result belongs to no table or figure" in html
+    assert "Not finished yet, so not shown: <code>runs/half</code>" in html
+
+
+def test_a_run_of_one_s_own_says_what_it_counts_for(html: str) -> None:
+    own = html[html.index('id="own"') : html.index('id="others"')]
+    assert 'counts for <a href="#pocket-split-cifar">split-cifar</a>' in own
+    assert own.count('class="chart"') == 2
+
+
+def test_scales_have_a_section_each() -> None:
+    target = TARGETS["fast-slow"]
+    shown = [found(target, SCALES[name], faking.results([target], SCALES[name])) for name in ("pocket", "smoke")]
+    made = page(Contents(found=tuple(shown)))
+    for name in ("pocket", "smoke"):
+        assert f'<section class="scale" id="{name}">' in made
+        assert f'<section class="target" id="{name}-fast-slow">' in made
+
+
+def test_an_empty_page_can_be_read() -> None:
+    reader = Reader()
+    reader.feed(page(Contents()))
+    assert reader.open == []
+    assert {link.removeprefix("#") for link in reader.links if link != "data:,"} <= set(reader.ids)
+
+
+def test_its_colours_are_those_of_the_pictures() -> None:
+    style = (files("phinets.reports.page") / "style.css").read_text(encoding="utf-8")
+    for name, colour in (("ink", palette.INK), ("accent", palette.FAST), ("no", palette.WRONG), ("open", palette.LOST)):
+        assert f"--{name}: light-dark({colour}," in style
+
+
+@pytest.mark.slow
+def test_every_target_has_its_place_and_all_of_them_at_the_pocket_scale_are_below_three_megabytes() -> None:
+    scale = SCALES["pocket"]
+    results = faking.results(TARGETS.values(), scale)
+    assert len(results) >= 500
+    made = page(Contents(found=tuple(found(target, scale, results) for target in TARGETS.values())))
+    assert len(made.encode()) < 3_000_000
+    reader = Reader()
+    reader.feed(made)
+    assert reader.open == []
+    assert [name for name, n in Counter(reader.ids).items() if n > 1] == []
+    assert {f"pocket-{name}" for name in TARGETS} <= set(reader.ids)
+    assert {link.removeprefix("#") for link in reader.links if link != "data:,"} <= set(reader.ids)
