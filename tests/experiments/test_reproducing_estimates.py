@@ -179,7 +179,12 @@ def test_probes_transfers_costs_and_statements_are_counted() -> None:
 
 def test_the_speed_is_measured_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[torch.device] = []
-    monkeypatch.setattr(speed, "measured", lambda device: asked.append(device) or FAST)
+
+    def noted(device: torch.device) -> Speed:
+        asked.append(device)
+        return FAST
+
+    monkeypatch.setattr(speed, "measured", noted)
     assert known_speed(CPU) == known_speed(CPU) == FAST
     assert len(asked) == 1
     kept = home / ".cache" / "phinets" / "speed.json"
