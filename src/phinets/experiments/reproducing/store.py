@@ -9,7 +9,7 @@ from pathlib import Path
 
 from phinets.config.errors import UserError
 from phinets.config.result import Result, result_from_plain
-from phinets.experiments.folder import write_json
+from phinets.experiments.folder import write_text
 
 try:
     import fcntl
@@ -45,7 +45,7 @@ class Store:
     def put(self, result: Result) -> None:
         """Keep a result, in place of an older one."""
         place = _made(self.root / RESULTS)
-        write_json(place / f"{result.key}.json", result.plain())
+        write_text(place / f"{result.key}.json", json.dumps(result.plain(), ensure_ascii=False, separators=(",", ":")))
 
     def forget(self, key: str) -> None:
         """Take a result away, so that the work is done again."""
