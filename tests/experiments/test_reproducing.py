@@ -90,7 +90,7 @@ def test_results_of_further_stores_count_as_done_and_outweigh_a_failure(tmp_path
     [
         (lambda text: text[: len(text) // 2], "can't be read as a result"),
         (lambda text: "[1, 2]", "this is no result"),
-        (lambda text: text.replace('"sigma2": 1.5', '"sigma2": 1.75'), "result of other work than its name says"),
+        (lambda text: text.replace("1.5", "1.75"), "result of other work than its name says"),
         (lambda text: text.replace('"deriving"', '"diving"'), "no kind of work called 'diving'"),
     ],
 )
@@ -182,9 +182,9 @@ def test_the_units_of_a_target_are_its_work_each_piece_once(name: str) -> None:
     assert Counter(again) == Counter(works.keys())
 
 
-@pytest.mark.parametrize("of", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("of", [1, 2, 3, 50])
 def test_the_parts_are_everything_and_each_piece_is_in_one(of: int) -> None:
-    works = all_works(TARGETS.values(), SMOKE)
+    works = all_works([TARGETS[name] for name in ("voc", "imagenet-g", "memory", "dynamics-flow")], SMOKE)
     parts = [Part(number, of).works(works) for number in range(of)]
     assert Counter(name for some in parts for name in some) == Counter(works.keys())
     whole = {name: unit for unit in units(works) for name in map(key, unit.works)}
@@ -330,16 +330,16 @@ def test_drawn_pictures_are_in_voc_s_layout_and_written_once(tmp_path: Path, mon
 
 
 def test_a_box_is_as_small_as_it_can_be_around_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On flat ground, the pixels that a form covers by more than half are those that have more than half its paint."""
     monkeypatch.setattr(drawn, "_ground", lambda dice, side: np.full((side, side, 3), 128, np.float32))
     monkeypatch.setattr(drawn, "NOISE", 0)
-    for number in range(40):
-        pixels, things = picture(number)
-        painted = (pixels != 128).any(-1)
-        for _, (left, top, right, bottom) in things:
-            inside = painted[top - 1 : bottom, left - 1 : right]
-            assert all(side.any() for side in (inside[0], inside[-1], inside[:, 0], inside[:, -1]))
-            painted[max(0, top - 2) : bottom + 1, max(0, left - 2) : right + 1] = False  # smoothed edges
-        assert not painted.any()
+    alone = [(pixels, things[0]) for pixels, things in map(picture, range(120)) if len(things) == 1]
+    assert len({thing.name for _, thing in alone}) == 10
+    for pixels, thing in alone:
+        paint = np.abs(pixels.astype(float) - 128).max(-1)
+        rows, columns = np.nonzero(paint > paint.max() / 2)
+        covered = columns.min() + 1, rows.min() + 1, columns.max() + 1, rows.max() + 1
+        assert np.abs(np.subtract(covered, thing.box)).max() <= 1  # colours are whole numbers
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from phinets.data.shapes import CLASSES, FORMS
 
 SIDE = 128
 """Of a picture, in pixels."""
-TRAIN, TEST = 192, 96
+TRAIN, TEST = 96, 48
 """How many there are to learn from, and to be asked about."""
 EDITION = 1
 """Counts up when the same number gives another picture."""
