@@ -193,7 +193,7 @@ def _serve(pipe: Connection, store: Store, means: Means, place: int) -> None:
             unit, patient = pipe.recv()
             _do_in_turn(unit, pipe, store, means, patient)
     except (EOFError, OSError):
-        pass
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be kept
     except StoppedError as stopped:
         os._exit(stopped.exit_code)
 
