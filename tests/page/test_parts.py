@@ -170,6 +170,8 @@ def figure() -> Figure:
     made = Figure(figsize=(3, 2))
     axes = made.subplots()
     axes.plot(np.linspace(0, 1, 300), np.sin(np.linspace(0, 9, 300)), color="#1f2430")
+    axes.axhline(0, gid="twice")
+    axes.axhline(1, gid="twice")
     axes.set_title("a title")
     return made
 
@@ -177,8 +179,10 @@ def figure() -> Figure:
 def test_a_figure_inside_the_page_has_its_own_ids_text_as_text_and_the_page_s_ink() -> None:
     one, other = inline(figure(), "one-"), inline(figure(), "other-")
     assert one == inline(figure(), "one-")
-    ids = [set(re.findall(r'id="([^"]*)"', svg)) for svg in (one, other)]
+    every = [re.findall(r'id="([^"]*)"', svg) for svg in (one, other)]
+    ids = [set(found) for found in every]
     assert ids[0]
+    assert len(ids[0]) == len(every[0]), "none stands twice"
     assert not ids[0] & ids[1]
     used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', one))
     assert used
