@@ -20,7 +20,7 @@ from phinets.reports.page.learning import MOST_POINTS, over_seeds
 from phinets.reports.page.lines import ascending, lines
 from phinets.reports.page.runs import RunGroup, groups, uses
 from phinets.reports.page.svg import inline, shortened
-from phinets.reports.page.targets import scale_shown
+from phinets.reports.page.targets import scales_shown
 from phinets.reports.page.verdicts import EDGE, MIDDLE, bar
 from phinets.reports.page.writing import duration, number, short
 from phinets.reports.seeds import value_words
@@ -146,7 +146,7 @@ def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
 
 @pytest.fixture(scope="module")
 def listed(targets: tuple[TargetFound, ...], results: dict[str, Result]) -> list[RunGroup]:
-    return groups(results, uses(scale_shown("pocket", targets).targets))
+    return groups(results, uses(scales_shown(targets)[0].targets))
 
 
 def test_shared_settings_and_what_sets_a_run_apart_are_its_whole_config(listed: list[RunGroup]) -> None:

@@ -1,4 +1,4 @@
-"""A figure of matplotlib as an SVG element for the page: small, light and dark, few ids of its own, always the same bytes.
+"""A figure of matplotlib as an SVG element for the page: small, for light and dark, always the same bytes.
 
 Text stays text. Paths that look alike are joined, and go by differences: a field of a thousand short lines becomes two.
 """
