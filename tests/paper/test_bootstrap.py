@@ -81,14 +81,18 @@ def test_the_same_cells_give_the_same_interval() -> None:
     assert one == other
 
 
+def one_sided(seeds: int, times: int = 400) -> float:
+    """How often the interval of a difference that is chance alone lies on one side of 0."""
+    random = np.random.default_rng(0)
+    found = [estimated(random.normal(size=(2, 1, seeds)), difference, "", settings_too=True) for _ in range(times)]
+    return float(np.mean([effect.low > 0 or effect.high < 0 for effect in found]))
+
+
 def test_chance_alone_puts_the_interval_of_three_seeds_on_one_side_once_in_four_times() -> None:
-    random = np.random.default_rng(0)
-    found = [estimated(random.normal(size=(2, 1, 3)), difference, "", settings_too=True) for _ in range(400)]
-    one_sided = np.mean([effect.low > 0 or effect.high < 0 for effect in found])
-    assert abs(one_sided - 1 / 4) < 3 * np.sqrt(1 / 4 * 3 / 4 / 400)
+    share = 2 / 2**3  # all three differences have one sign
+    assert abs(one_sided(3) - share) < 3 * np.sqrt(share * (1 - share) / 400)
 
 
-def test_of_ten_seeds_chance_alone_seldom_does() -> None:
-    random = np.random.default_rng(0)
-    found = [estimated(random.normal(size=(2, 1, 10)), difference, "", settings_too=True) for _ in range(400)]
-    assert np.mean([effect.low > 0 or effect.high < 0 for effect in found]) < 0.12
+def test_of_ten_seeds_as_often_as_student_has_it_for_a_spread_that_is_taken_too_small() -> None:
+    share = 2 * stats.t(9).sf(stats.norm.isf(0.025) * np.sqrt(9 / 10))  # the bootstrap divides by n, not by n − 1
+    assert abs(one_sided(10) - share) < 3 * np.sqrt(share * (1 - share) / 400)

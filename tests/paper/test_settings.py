@@ -52,7 +52,9 @@ def test_the_ablation() -> None:
     run = pretrained(found)
     assert (found.measure, len(found.works), run.judging.knn_k) == ("knn", 3, 200)
     assert (run.method, run.epochs, run.batch, run.peak_lr) == ("phinet/cosine-no-stop-gradient", 800, 512, 0.06)
-    run = pretrained(cell("stable-rank", "stable-rank", "g, layer 2", "0.001"))
+    layers = [cell("stable-rank", "stable-rank", f"g, layer {number}", "0.001") for number in (1, 2)]
+    assert [found.measure for found in layers] == ["stable_rank_g1", "stable_rank_g2"]
+    run = pretrained(layers[1])
     assert (run.method, run.optimisation.weight_decay) == ("phinet", 1e-3)
     assert "stable-rank" in run.judging.measures
 

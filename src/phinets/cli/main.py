@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbours",
     "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
     "detect": "fine-tune a detector from an encoder, and tell its average precision",
+    "reproduce": "re-run tables and figures of the paper, and see which claims hold",
     "list": "what there is: methods, backbones, data, views, recipes, benchmarks",
     "data": "what data there is, what is in it, and making it ready",
     "report": "one page that opens offline: the paper's claims beside runs, tables, figures",
@@ -79,7 +80,7 @@ def _command(name: str, words: list[str]) -> int:
         from rich.console import Console
 
         outcome.show(Console())
-    return 0
+    return int(outcome.exit_code)
 
 
 def _say_error(text: str, as_json: bool) -> None:

@@ -15,3 +15,5 @@ class Outcome:
     """What --json prints."""
     show: Callable[[Console], None]
     """Prints the same for a person."""
+    exit_code: int = 0
+    """What the command leaves with."""

@@ -158,6 +158,8 @@ class DetectorCompute:
     """Parts that a batch is computed in, one after another, to save memory; batch norm then sees one part at a time."""
     checkpoint_every: str = "300s"
     """Time or steps between two checkpoints: 300s, 200steps. There is one at the end in any case."""
+    drawings: bool = True
+    """Draw the losses, and what was found on some test pictures, at the end."""
 
     def __post_init__(self) -> None:
         _at_least(1, accumulate=self.accumulate)

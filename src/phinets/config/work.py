@@ -18,7 +18,7 @@ from phinets.config.plain import from_plain, to_plain, without
 from phinets.config.probes import PaperProbe
 from phinets.config.run import RunConfig
 
-OF_DETECTORS = ("compute.device", "compute.checkpoint_every", "metric", "unfinished")
+OF_DETECTORS = ("compute.device", "compute.checkpoint_every", "compute.drawings", "metric", "unfinished")
 """Settings of a detection transfer that change nothing of what is learned."""
 
 

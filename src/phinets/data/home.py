@@ -16,7 +16,12 @@ VARIABLE = "PHINETS_DATA"
 def data_root(root: str | None) -> Path:
     """The folder of all data: what was said, else $PHINETS_DATA, else ~/.cache/phinets/data."""
     said = root or os.environ.get(VARIABLE)
-    return Path(said).expanduser() if said else Path.home() / ".cache" / "phinets" / "data"
+    return Path(said).expanduser() if said else cache_folder() / "data"
+
+
+def cache_folder() -> Path:
+    """Where the package keeps what can be made again."""
+    return Path.home() / ".cache" / "phinets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from torch import nn
 
 from phinets.config.continual import ContinualConfig, Readout
 from phinets.config.errors import UserError
@@ -18,6 +19,7 @@ from phinets.engine.course import Course, Leg
 from phinets.experiments.bench import Bench, Workshop, build_learner, workshop
 from phinets.experiments.programme import Ended, Row
 from phinets.experiments.reading import Reader
+from phinets.experiments.recall import recalled
 from phinets.methods import Learner
 from phinets.reports.continual import pictures_of
 
@@ -90,11 +92,19 @@ class Continual:
         task, share = _moment(course, done)
         place = {"kind": "reading", "step": done, "epoch": course.epochs(done), "task": task, "share": share}
         learner = learner or self.bench.trainee.learner
+        read = self._first_reading if done == 0 else self.reader.read
         return [
             {**place, "readout": readout, "encoder": clock, "accuracies": list(found)}
             for clock in clocks(self.config)
-            for readout, found in self.reader.read(learner.encoder(clock), task).items()
+            for readout, found in read(learner.encoder(clock), task).items()
         ]
+
+    def _first_reading(self, encoder: nn.Module, come: int) -> dict[Readout, Accuracies]:
+        """The reading before anything is learned, which many runs of one process share."""
+        reader = self.reader
+        parts = [part for task in self.stream.tasks for part in (task.known, task.test)]
+        rules = (come, reader.judging, reader.reading)
+        return recalled(lambda: reader.read(encoder, come), reader.eye, parts, encoder, rules)
 
     def _summary(self, ended: Ended) -> ContinualSummary:
         config, tasks = self.config, self.stream.tasks

@@ -19,6 +19,7 @@ from phinets.config.errors import StoppedError, UserError
 from phinets.config.exam import Sight
 from phinets.config.launch import launched
 from phinets.config.plain import differences, to_plain
+from phinets.config.work import OF_DETECTORS
 from phinets.data.pictures import open_picture
 from phinets.detection.c4 import cut
 from phinets.detection.lessons import require_whole
@@ -52,8 +53,6 @@ from phinets.views import random_stream
 
 SHOWN = 4
 """Test pictures that are drawn."""
-FREE = ("compute.device", "compute.checkpoint_every", "metric", "unfinished")
-"""Settings that may change on the way: they change nothing of what is learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +173,7 @@ def digest(encoder: torch.nn.Module) -> str:
 
 def _learned(config: Detection) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(config)
-    for key in FREE:
+    for key in OF_DETECTORS:
         section, _, name = key.rpartition(".")
         del (plain[section] if section else plain)[name]
     return plain
@@ -206,7 +205,8 @@ def _finished(made: Prepared, folder: Path, signals: Signals, watcher: Detection
             fresh = fresh_encoder(who.backbone, config.seed)
             arms.append(carried_through(trial, "scratch", fresh, f"{who.backbone}, fresh weights"))
         record = _record(folder, _summary(made, tuple(arms)))
-        _draw(record, made)
+        if config.compute.drawings:
+            _draw(record, made)
         write_json(folder / SUMMARY, to_json(record.summary))
     return record
 

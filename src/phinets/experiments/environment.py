@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ PACKAGES = ("torch", "torchvision", "numpy", "scipy", "safetensors", "tyro")
 
 def environment(seed: int, device: torch.device, precision: str) -> dict[str, Any]:
     """Versions, commit, seed and device: env.json."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
     return {
         "phinets": phinets.__version__,
         "commit": commit(),
@@ -25,13 +25,30 @@ def environment(seed: int, device: torch.device, precision: str) -> dict[str, An
         "packages": {package: _version(package) for package in PACKAGES},
         "seed": seed,
         "device": str(device),
-        "device_name": name,
+        "device_name": device_name(device),
         "precision": precision,
         "threads": torch.get_num_threads(),
         "processes": team.size(),
     }
 
 
+def device_name(device: torch.device) -> str:
+    """What the system calls a device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+
+
+@cache
+def _processor() -> str:
+    """The processor's own name where the system tells it, as Linux does, else what kind it is."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
+@cache
 def commit() -> str | None:
     """The commit of the checkout that the package runs from, with + where files were changed; None outside of one."""
     home = Path(phinets.__file__).parent
@@ -47,6 +64,7 @@ def _git(home: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -89,13 +89,18 @@ class Judge:
 
     def describe(self) -> str:
         """The protocol in words, to stand beside every number."""
-        bank, asked = self._parts(self.protocol.final_bank, None)
+        bank, asked = self.final_parts
         why = no_judgement(bank.labels, asked.labels)
         if why is not None:
             return f"{why}, so there is neither kNN nor a linear probe"
         vote = knn_protocol(min(self.protocol.knn_k, len(bank)), self.protocol.knn_temperature)
         whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.judged_encoder]
         return f"{whose}backbone features; {sides_protocol(len(bank), len(asked))}; kNN: {vote}; linear: {CACHED}"
+
+    @property
+    def final_parts(self) -> tuple[ImageSet, ImageSet]:
+        """What the score knows, and what it asks about."""
+        return self._parts(self.protocol.final_bank, None)
 
     def _parts(self, bank: int | None, asked: int | None) -> tuple[ImageSet, ImageSet]:
         """The first labelled images that are known, and that are asked about."""

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from phinets.config.record import RunRecord, Summary
+from torch import nn
+
+from phinets.config.record import RunRecord, Score, Summary
 from phinets.config.run import RunConfig
 from phinets.data import fingerprint, load
 from phinets.engine.course import Course, Leg
 from phinets.experiments.bench import Bench, workshop
 from phinets.experiments.judging import Judge
 from phinets.experiments.programme import Ended, Row
+from phinets.experiments.recall import recalled
 from phinets.reports.curves import curves_png
 
 
@@ -24,7 +27,7 @@ class Pretraining:
 
     def baseline(self) -> list[Row]:
         """What the encoder must beat: itself untrained, and raw pixels."""
-        untrained, pixels = self.judge.score(self.bench.judged[""]), self.judge.score(None)
+        untrained, pixels = self._first_score(self.bench.judged[""]), self._first_score(None)
         return [
             {
                 "kind": "baseline",
@@ -36,6 +39,11 @@ class Pretraining:
                 "linear_pixels": pixels.linear,
             }
         ]
+
+    def _first_score(self, encoder: nn.Module | None) -> Score:
+        """The score before anything is learned, which many runs of one process share."""
+        judge = self.judge
+        return recalled(lambda: judge.score(encoder), judge.eye, judge.final_parts, encoder, judge.protocol)
 
     def between(self, step: int) -> list[Row]:
         """Nothing: there are no turns."""

@@ -99,8 +99,8 @@ def paper() -> Scale:
         split_cifar100=replace(split, data="cifar100", stream=Tasks(tasks="20x5")),
         split_cifar5m=replace(split, data="cifar5m", epochs_per_task=1),
         probe=PaperProbe(),
-        imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096),
-        short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096),
+        imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096, optimiser="lars"),
+        short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096, optimiser="lars"),
         detection=Detection(metric="voc07", pictures=Pictures(data="voc:VOCdevkit")),
         rounds=20,
     )
@@ -154,7 +154,7 @@ def pocket() -> Scale:
         name="pocket",
         seeds=3,
         cifar10=cifar10,
-        stl10=replace(shapes, judging=replace(shapes.judging, look_every=10)),
+        stl10=shapes,
         imagenet=shapes,
         cifar5m=online,
         cifar5m_once=replace(

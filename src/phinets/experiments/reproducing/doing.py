@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
+from phinets.config.detection import Pictures
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
 from phinets.config.result import Result
@@ -27,7 +28,7 @@ from phinets.config.work import (
 from phinets.engine.loop import DivergedError
 from phinets.experiments.folder import BACKBONES, CHECKPOINTS, CONFIG, ENVIRONMENT
 from phinets.experiments.reproducing.numbers import of_costs, of_run, of_statements, of_stream, of_transfer
-from phinets.experiments.reproducing.store import Store
+from phinets.experiments.reproducing.store import WORK, Store
 
 T = TypeVar("T", bound=Training)
 
@@ -50,29 +51,37 @@ class Means:
         return replace(config, compute=compute, source=source, saving=replace(config.saving, pictures=False))
 
 
-def do(work: Work, store: Store, means: Means) -> Result:
-    """The result of a piece of work: from the store, or by doing it now. What fails is kept with its reason."""
-    known = store.result(key(work))
-    if known is not None and known.failed is None:
+def do(work: Work, store: Store, means: Means, *, patient: bool = True) -> Result:
+    """The result of a piece of work: from the store, or by doing it now. What fails is kept with its reason.
+
+    Where another process is at the same work, a patient one waits for its result; another raises BusyError.
+    """
+    with store.claimed(key(work), patient):
+        known = store.result(key(work))
+        if known is None:
+            known = _done(work, store, means)
+            store.put(known)
         return known
+
+
+def _done(work: Work, store: Store, means: Means) -> Result:
+    """The work done now, or why it can't be."""
     began = perf_counter()
     try:
-        result = DOING[type(work)](work, store, means)
+        return DOING[type(work)](work, store, means)
     except DivergedError as error:
-        result = Result(work=work, health="diverged", protocol=str(error), seconds=perf_counter() - began)
+        return Result(work=work, health="diverged", protocol=str(error), seconds=perf_counter() - began)
     except UserError as error:
-        result = Result(work=work, failed=str(error), seconds=perf_counter() - began)
+        return Result(work=work, failed=str(error), seconds=perf_counter() - began)
     except Exception:  # a bug of ours must not take the rest of the grid with it, and must be read later
-        result = Result(work=work, failed=traceback.format_exc(), seconds=perf_counter() - began)
-    store.put(result)
-    return result
+        return Result(work=work, failed=traceback.format_exc(), seconds=perf_counter() - began)
 
 
 def _pretrained(work: Pretraining, store: Store, means: Means) -> Result:
     from phinets.experiments.run import resume, run
 
     folder, config = store.folder(key(work)), means.applied(work.run)
-    record = resume(folder, config) if (folder / CONFIG).exists() else run(config, folder)
+    record = resume(folder, config) if _begun(folder) else run(config, folder)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # the encoder's weights stay, in their own file
     return of_run(work, record)
 
@@ -81,9 +90,17 @@ def _streamed(work: Streaming, store: Store, means: Means) -> Result:
     from phinets.experiments.run import resume_stream, run_stream
 
     folder, config = store.folder(key(work)), means.applied(work.run)
-    record = resume_stream(folder, config) if (folder / CONFIG).exists() else run_stream(config, folder)
+    record = resume_stream(folder, config) if _begun(folder) else run_stream(config, folder)
     shutil.rmtree(folder, ignore_errors=True)  # nothing begins with a stream's weights
     return of_stream(work, record)
+
+
+def _begun(folder: Path, mark: str = CONFIG) -> bool:
+    """Whether there is something to go on with; what was cut before its mark was written goes."""
+    if (folder / mark).exists():
+        return True
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
 
 
 def _probed(work: Probing, store: Store, means: Means) -> Result:
@@ -95,8 +112,7 @@ def _probed(work: Probing, store: Store, means: Means) -> Result:
     began = perf_counter()
     shown = examined(folder, exam)
     probed = paper_probe(shown, work.probe)
-    base = store.result(key(Pretraining(run=work.run)))
-    assert base is not None
+    base = do(Pretraining(run=work.run), store, means)
     return replace(
         base,
         work=work,
@@ -109,13 +125,29 @@ def _probed(work: Probing, store: Store, means: Means) -> Result:
 
 def _transferred(work: Transferring, store: Store, means: Means) -> Result:
     from phinets.experiments.detecting import detect, resume_detection
+    from phinets.experiments.detection_folder import read_begun
 
     encoder, folder = _weights(work, store, means), store.folder(key(work))
-    compute = replace(work.detection.compute, device=means.device)
-    config = replace(work.detection, compute=compute)
-    begun = (folder / ENVIRONMENT).exists()
-    record = resume_detection(folder, config) if begun else detect(encoder, config, folder)
+    compute = replace(work.detection.compute, device=means.device, drawings=False)
+    if _begun(folder, ENVIRONMENT):
+        record = resume_detection(folder, replace(read_begun(folder).config, compute=compute))
+    else:
+        pictures = _placed(work.detection.pictures, store, means)
+        record = detect(encoder, replace(work.detection, compute=compute, pictures=pictures), folder)
     return of_transfer(work, record, json.loads((folder / ENVIRONMENT).read_text(encoding="utf-8")))
+
+
+def _placed(pictures: Pictures, store: Store, means: Means) -> Pictures:
+    """The pictures where they lie, under the folder of all data; where none are named, those that the package draws."""
+    from phinets.data.home import data_root
+    from phinets.detection.drawn import drawn_voc
+
+    if not pictures.data:
+        return replace(pictures, data=f"voc:{drawn_voc(store.root / WORK)}")
+    data, *also = (
+        f"voc:{data_root(means.root) / said.removeprefix('voc:')}" for said in (pictures.data, *pictures.also)
+    )
+    return replace(pictures, data=data, also=tuple(also))
 
 
 def _costed(work: Costing, store: Store, means: Means) -> Result:
@@ -144,13 +176,14 @@ def _weights(work: Probing | Transferring, store: Store, means: Means) -> Path:
     """The run whose weights are needed; made anew where only its result came from elsewhere."""
     first = begins_with(work)
     assert first is not None
-    folder = store.folder(key(first))
-    known = store.result(key(first))
-    if known is not None and known.health == "diverged":
+    folder, known = store.folder(key(first)), do(first, store, means)
+    if known.failed is not None:
+        raise UserError(f"the pretraining that it begins with has failed: {known.failed}")
+    if known.health == "diverged":
         raise DivergedError(known.protocol)
-    if known is None or known.failed is not None or not (folder / BACKBONES["fast"]).exists():
-        known = _pretrained(first, store, means)
-        store.put(known)
+    if not (folder / BACKBONES["fast"]).exists():
+        with store.claimed(key(first), patient=True):
+            _pretrained(first, store, means)
     return folder
 
 

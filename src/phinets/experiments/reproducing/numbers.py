@@ -17,7 +17,7 @@ SCORES = (
     "knn", "linear", "knn_slow", "linear_slow", "knn_untrained", "linear_untrained", "knn_pixels", "linear_pixels",
     "spread", "effective_rank", "dead_share", "images_per_second",
 )  # fmt: skip
-QUARTER = 0.25
+FIFTH = 0.2
 """Of a run: what counts as early, and as late."""
 BESIDE = ("kind", "step", "epoch", "images", "lr", "verdict")
 """What is no curve of its own in a journal's line."""
@@ -117,11 +117,11 @@ def curves(rows: Rows, batch: int) -> dict[str, Curve]:
 
 
 def _early_and_late(rows: Rows) -> dict[str, float]:
-    """The means of kNN and of the cosine loss over the first and the last quarter of a run: early/knn, late/sim1, …"""
+    """The means of kNN and of the cosine loss over the first and the last fifth of a run: early/knn, late/sim1, …"""
     last = rows[-1]["step"]
     parts = {
-        "early": [row for row in rows if row["step"] <= last * QUARTER],
-        "late": [row for row in rows if row["step"] > last * (1 - QUARTER)],
+        "early": [row for row in rows if row["step"] <= last * FIFTH] or rows[:1],
+        "late": [row for row in rows if row["step"] >= last * (1 - FIFTH)],
     }
     found = {
         f"{when}/{name}": [row[name] for row in part if _is_number(row.get(name))]
