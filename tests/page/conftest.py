@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phinets.config.result import Result
-from phinets.config.work import Streaming
+from phinets.config.work import Streaming, key
 from phinets.paper.findings import TargetFound, found
 from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
@@ -26,8 +26,10 @@ SHOWN = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "spl
 
 @pytest.fixture(scope="session")
 def results() -> dict[str, Result]:
-    """Of the shown targets at the pocket scale."""
-    return faking.results([TARGETS[name] for name in SHOWN], SCALE)
+    """Of the shown targets at the pocket scale, but for one cell whose work nobody has done yet."""
+    undone = {key(work) for work in TARGETS["split-cifar"].tables(SCALE)[0].cells[0].works}
+    every = faking.results([TARGETS[name] for name in SHOWN], SCALE)
+    return {name: result for name, result in every.items() if name not in undone}
 
 
 @pytest.fixture(scope="session")

@@ -188,13 +188,19 @@ def test_a_run_of_one_s_own_says_what_it_counts_for(html: str) -> None:
     assert own.count('class="chart"') == 2
 
 
-def test_scales_have_a_section_each() -> None:
-    target = TARGETS["fast-slow"]
-    shown = [found(target, SCALES[name], faking.results([target], SCALES[name])) for name in ("pocket", "smoke")]
+def test_scales_have_a_section_each_and_state_spaces_are_drawn_once() -> None:
+    names = ("fast-slow", "dynamics-simsiam")
+    scales = [SCALES[name] for name in ("pocket", "smoke")]
+    every = [TARGETS[name] for name in names]
+    shown = [found(target, scale, faking.results(every, scale)) for scale in scales for target in every]
     made = page(Contents(found=tuple(shown)))
-    for name in ("pocket", "smoke"):
-        assert f'<section class="scale" id="{name}">' in made
-        assert f'<section class="target" id="{name}-fast-slow">' in made
+    for scale in ("pocket", "smoke"):
+        assert f'<section class="scale" id="{scale}">' in made
+        assert all(f'<section class="target" id="{scale}-{name}">' in made for name in names)
+    assert made.count('class="drawn"') == 1
+    assert (
+        made.index('class="drawn"') < made.index('id="smoke"') < made.index('<a href="#pocket-dynamics-simsiam">they')
+    )
 
 
 def test_an_empty_page_can_be_read() -> None:

@@ -20,7 +20,7 @@ from phinets.reports.page.learning import MOST_POINTS, over_seeds
 from phinets.reports.page.lines import ascending, lines
 from phinets.reports.page.runs import RunGroup, groups, uses
 from phinets.reports.page.svg import inline, shortened
-from phinets.reports.page.targets import scale_shown
+from phinets.reports.page.targets import scales_shown
 from phinets.reports.page.verdicts import EDGE, MIDDLE, bar
 from phinets.reports.page.writing import duration, number, short
 from phinets.reports.seeds import value_words
@@ -146,7 +146,7 @@ def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
 
 @pytest.fixture(scope="module")
 def listed(targets: tuple[TargetFound, ...], results: dict[str, Result]) -> list[RunGroup]:
-    return groups(results, uses(scale_shown("pocket", targets).targets))
+    return groups(results, uses(scales_shown(targets)[0].targets))
 
 
 def test_shared_settings_and_what_sets_a_run_apart_are_its_whole_config(listed: list[RunGroup]) -> None:
@@ -170,6 +170,8 @@ def figure() -> Figure:
     made = Figure(figsize=(3, 2))
     axes = made.subplots()
     axes.plot(np.linspace(0, 1, 300), np.sin(np.linspace(0, 9, 300)), color="#1f2430")
+    axes.axhline(0, gid="twice")
+    axes.axhline(1, gid="twice")
     axes.set_title("a title")
     return made
 
@@ -177,8 +179,10 @@ def figure() -> Figure:
 def test_a_figure_inside_the_page_has_its_own_ids_text_as_text_and_the_page_s_ink() -> None:
     one, other = inline(figure(), "one-"), inline(figure(), "other-")
     assert one == inline(figure(), "one-")
-    ids = [set(re.findall(r'id="([^"]*)"', svg)) for svg in (one, other)]
+    every = [re.findall(r'id="([^"]*)"', svg) for svg in (one, other)]
+    ids = [set(found) for found in every]
     assert ids[0]
+    assert len(ids[0]) == len(every[0]), "none stands twice"
     assert not ids[0] & ids[1]
     used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', one))
     assert used

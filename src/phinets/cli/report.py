@@ -32,8 +32,8 @@ class Report:
     """Only these scales; unset: every one that results belong to."""
     targets: tuple[str, ...] = ()
     """Only these tables and figures; unset: all that have a result. `phinets reproduce --list` shows all."""
-    title: str = "PhiNets, re-run"
-    """What stands at the head of the page."""
+    title: str | None = None
+    """What stands at the head of the page; unset: PhiNets, re-run."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
@@ -70,7 +70,7 @@ def _contents(options: Report) -> "Contents":
     from phinets.experiments.gathering import gather
     from phinets.paper.scales import SCALES
     from phinets.paper.targets import TARGETS, target
-    from phinets.reports.page.contents import Contents
+    from phinets.reports.page.contents import TITLE, Contents
     from phinets.reports.page.matching import Chosen, matched
 
     chosen = Chosen(targets=[target(name).name for name in options.targets], scales=options.scale)
@@ -88,7 +88,7 @@ def _contents(options: Report) -> "Contents":
         others={name: r for name, r in gathered.results.items() if name in match.strangers and name not in own},
         unfinished=gathered.unfinished,
         dates=gathered.dates,
-        title=options.title,
+        title=options.title or TITLE,
     )
 
 

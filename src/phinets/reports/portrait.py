@@ -15,6 +15,10 @@ REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, 
 """The paper's four levels of weight decay."""
 STAR = (0.08, 0.5)
 """The start of the paper's comparison: ψ(0), γ(0)."""
+COMPARED_RHO = 0.08
+"""The weight decay of our comparison, at which both can learn."""
+NEAR_THRESHOLD = (1.08, 0.8)
+"""Where the paper draws SimSiam: weight decays in shares of its threshold τ²/4s."""
 
 
 def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = ()) -> Figure:
@@ -51,6 +55,11 @@ def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Seque
             run(axes, system, start)
         axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
     return figure
+
+
+def around_threshold(system: SimSiam) -> list[SimSiam]:
+    """The system under the paper's two weight decays, above and below its threshold."""
+    return [system.with_rho(share * system.tau**2 / (4 * system.s)) for share in NEAR_THRESHOLD]
 
 
 def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = (STAR,)) -> Figure:

@@ -115,19 +115,18 @@ def _regimes(options: Options, window: "Window | None") -> Drawn:
 
 
 def _line(options: Options, window: "Window | None") -> Drawn:
-    """The paper draws 1.08 and 0.8 of the threshold τ²/4s."""
-    from phinets.reports.portrait import line
+    from phinets.reports.portrait import around_threshold, line
 
     first: Any = options.flow_at(1.0)
-    systems = [first.with_rho(share * first.tau**2 / (4 * first.s)) for share in (1.08, 0.8)]
+    systems = around_threshold(first)
     return line(systems, window, [psi for psi, _ in options.start]), systems
 
 
 def _comparison(options: Options, window: "Window | None") -> Drawn:
     from phinets.dynamics.systems import SimSiam
-    from phinets.reports.portrait import STAR, comparison
+    from phinets.reports.portrait import COMPARED_RHO, STAR, comparison
 
-    system: Any = options.flow_at(0.08 if options.rho is None else options.rho)
+    system: Any = options.flow_at(COMPARED_RHO if options.rho is None else options.rho)
     simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)
     return comparison(system, window, options.start or (STAR,)), [system, simsiam]
 

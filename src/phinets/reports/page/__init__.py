@@ -1,7 +1,6 @@
 """The living paper as one page: a file that opens offline, with everything inside."""
 
 from importlib.resources import files
-from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -10,7 +9,7 @@ from phinets.reports.page import heading, writing
 from phinets.reports.page.contents import Contents, OwnRun
 from phinets.reports.page.learning import own_charts
 from phinets.reports.page.runs import groups, uses
-from phinets.reports.page.targets import scale_shown
+from phinets.reports.page.targets import scales_shown
 from phinets.reports.page.verdicts import tally
 
 __all__ = ["Contents", "OwnRun", "page"]
@@ -21,7 +20,7 @@ def page(contents: Contents) -> str:
 
     The same contents give the same bytes.
     """
-    scales = [scale_shown(name, tuple(of)) for name, of in groupby(contents.found, lambda found: found.scale.name)]
+    scales = scales_shown(contents.found)
     targets = [target for scale in scales for target in scale.targets]
     asked, results = uses(targets), contents.results
     return (

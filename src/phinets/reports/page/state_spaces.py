@@ -10,11 +10,7 @@ from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.paper.findings import TargetFound
 from phinets.reports.page.svg import inline
 from phinets.reports.page.verdicts import anchor
-from phinets.reports.portrait import comparison, line, regimes
-
-COMPARED_RHO = 0.08
-NEAR_THRESHOLD = (1.08, 0.8)
-"""Where the paper draws SimSiam: weight decay in shares of the threshold."""
+from phinets.reports.portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +22,7 @@ class StateSpace:
 
 
 def _line(version: Version, sigma2: float) -> Figure:
-    first = SimSiam(sigma2=sigma2, rho=1.0)
-    return line([first.with_rho(share * first.tau**2 / (4 * first.s)) for share in NEAR_THRESHOLD])
+    return line(around_threshold(SimSiam(sigma2=sigma2, rho=1.0)))
 
 
 def _comparison(version: Version, sigma2: float) -> Figure:

@@ -1,4 +1,4 @@
-"""A figure of matplotlib as an SVG element for the page: small, light and dark, its ids its own, always the same bytes.
+"""A figure of matplotlib as an SVG element for the page: small, for light and dark, always the same bytes.
 
 Text stays text. Paths that look alike are joined, and go by differences: a field of a thousand short lines becomes two.
 """
@@ -37,6 +37,8 @@ def inline(figure: Figure, prefix: str) -> str:
     for part in ("metadata", "style"):
         svg = re.sub(rf"<{part}.*?</{part}>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', r'<svg class="drawn" viewBox="\1" role="img">', svg)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg).replace("xlink:href", "href")
     svg = re.sub(r'(style="[^"]*)font-family:[^;"]*;? ?', r"\1", svg)
     svg = ALIKE.sub(_joined, re.sub(r"\s+", " ", svg))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from phinets.config.work import Deriving
 from phinets.paper.findings import TargetFound
@@ -26,6 +27,8 @@ class TargetShown:
     panels: tuple[Panels, ...]
     """Learning curves."""
     spaces: tuple[StateSpace, ...]
+    drawn_at: str
+    """Where its state spaces stand: they are the same at every scale, and drawn once."""
     statements: tuple[tuple[str, dict[str, str]], ...]
     """What was found of each statement on dynamics."""
     failures: tuple[tuple[str, str], ...]
@@ -41,28 +44,32 @@ class ScaleShown:
     targets: tuple[TargetShown, ...]
 
 
-def scale_shown(name: str, found: Sequence[TargetFound]) -> ScaleShown:
-    """All of one scale."""
-    shown = claims(found)
-    return ScaleShown(
-        name=name,
-        claims=tuple(shown),
-        targets=tuple(_target(each, [claim for claim in shown if claim.at == anchor(each)]) for each in found),
-    )
+def scales_shown(found: Sequence[TargetFound]) -> list[ScaleShown]:
+    """Each scale with its targets, in the order in which they come."""
+    firsts = {each.target.name: anchor(each) for each in reversed(found)}
+    made = []
+    for name, together in groupby(found, lambda each: each.scale.name):
+        of = tuple(together)
+        judged = claims(of)
+        mine = {anchor(each): [claim for claim in judged if claim.at == anchor(each)] for each in of}
+        shown = tuple(_target(each, mine[anchor(each)], firsts[each.target.name]) for each in of)
+        made.append(ScaleShown(name=name, claims=tuple(judged), targets=shown))
+    return made
 
 
-def _target(found: TargetFound, of_it: Sequence[ClaimShown]) -> TargetShown:
-    drawn = found.target.drawn
+def _target(found: TargetFound, judged: Sequence[ClaimShown], first: str) -> TargetShown:
+    drawn, here = found.target.drawn, anchor(found)
     derived = [result for result in found.results.values() if isinstance(result.work, Deriving)]
     shown = tuple(tables(found))
     return TargetShown(
         found=found,
-        anchor=anchor(found),
-        claims=tuple(of_it),
+        anchor=here,
+        claims=tuple(judged),
         tables=shown,
         charts=tuple(made for table in found.tables for made in lines(table)) if drawn == "lines" else (),
         panels=tuple(learning(shown, found.results, large=drawn == "curves")),
-        spaces=tuple(state_spaces(found)) if drawn == "dynamics" else (),
+        spaces=tuple(state_spaces(found)) if drawn == "dynamics" and here == first else (),
+        drawn_at=first,
         statements=tuple(said for result in derived for said in result.notes.items()),
         failures=tuple((name, result.failed) for name, result in found.results.items() if result.failed is not None),
     )
