@@ -119,6 +119,14 @@ def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
         assert claim.why in text
 
 
+def test_only_effects_of_several_seeds_have_an_interval_drawn(html: str, targets: tuple[TargetFound, ...]) -> None:
+    effects = [claim.effect for target in targets for claim in target.claims if claim.effect is not None]
+    several = sum(effect.seeds > 1 for effect in effects)
+    assert 0 < several < len(effects)
+    assert html.count('<path class="zero"') == 2 * len(effects), "in the overview, and at the target"
+    assert html.count('<path class="interval"') == 2 * several
+
+
 def test_every_result_is_listed_once_and_every_cell_leads_to_its_runs(
     html: str, contents: Contents, read: Reader
 ) -> None:
