@@ -23,6 +23,8 @@ from phinets.experiments.reproducing.units import Onlooker, Unit
 
 READY = "ready"
 BUSY = "busy"
+PATIENCE = 10.0
+"""Seconds that a worker has to go by itself when nothing more will come."""
 
 
 def default_jobs() -> int:
@@ -143,6 +145,8 @@ class Workers:
     def __exit__(self, *error: object) -> None:
         for worker in self.team:
             worker.pipe.close()  # which says that nothing more will come
+        for worker in self.team:
+            worker.process.join(PATIENCE)
         self._stop()
 
 
@@ -193,7 +197,7 @@ def _serve(pipe: Connection, store: Store, means: Means, place: int) -> None:
             unit, patient = pipe.recv()
             _do_in_turn(unit, pipe, store, means, patient)
     except (EOFError, OSError):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be kept
+        pass
     except StoppedError as stopped:
         os._exit(stopped.exit_code)
 
