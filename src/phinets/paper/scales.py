@@ -118,9 +118,7 @@ def pocket() -> Scale:
         epochs=2,
         source=source,
         learner=SMALL,
-        optimisation=Optimisation(
-            lr=0.6, warmup_epochs=0.2
-        ),  # of .24, .6, 1.2, 2.4 the best for SimSiam at both batches
+        optimisation=Optimisation(lr=0.6, warmup_epochs=0.2),  # suits SimSiam at batches 64 and 256: docs/results.md
         judging=Judging(
             look_every=100,
             live_bank=1_000,
