@@ -44,7 +44,7 @@ class Notes:
         self.then(result)
 
 
-def until(happened: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(happened: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something, not for ever."""
     last = time.monotonic() + seconds
     while not happened():

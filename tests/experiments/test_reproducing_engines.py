@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -57,16 +58,20 @@ def test_a_worker_that_is_killed_costs_its_own_work_and_what_needs_it_but_nothin
 def test_who_is_stopped_keeps_checkpoints_and_leaves_no_process(store: Store, number: signal.Signals) -> None:
     long = long_run(epochs=10_000)
     works = by_key(long, QUICK[0])
+    processes: list[SpawnProcess] = []
 
     def stop(result: Result) -> None:
         until(lambda: steps_of(store.folder(key(long))) > 3)
+        processes.extend(worker.process for worker in workers.team)
         os.kill(os.getpid(), number)
 
     with Workers(2, store, ONE_CORE) as workers:
         with pytest.raises(StoppedError, match=f"{number.name}.*goes on") as stopped:
             workers.run(units(works), Notes(then=stop))
         assert stopped.value.exit_code == 128 + number
-        assert not any(worker.process.is_alive() for worker in workers.team)
+        assert [process.is_alive() for process in processes] == [False, False]
+        workers.run([Unit((QUICK[1],))], Notes())  # others take their place
+    assert store.result(key(QUICK[1])) is not None
     assert store.results(works).keys() == {key(QUICK[0])}
     assert list((store.folder(key(long)) / "checkpoints").iterdir())
 
@@ -87,9 +92,14 @@ def test_what_is_measured_has_the_machine_for_itself_and_workers_serve_more_than
         first = [worker.process.pid for worker in workers.team]
         workers.run([Unit((QUICK[5],))], Notes())
         assert [worker.process.pid for worker in workers.team] == first
+        for worker in workers.team:  # who dies while there is nothing to do is replaced
+            worker.process.kill()
+            worker.process.join()
+        workers.run([Unit((QUICK[6],))], Notes())
     assert beside
     assert set(beside) == {1}
-    assert store.results([key(costing), key(QUICK[5])]).keys() == {key(costing), key(QUICK[5])}
+    done = store.results(by_key(costing, QUICK[5], QUICK[6]))
+    assert [result.failed for result in done.values()] == [None] * 3
 
 
 @pytest.mark.slow
@@ -100,11 +110,11 @@ def test_what_another_is_at_comes_last_and_is_then_waited_for(store: Store) -> N
     def hold() -> None:
         with store.claimed(key(QUICK[0]), patient=False):
             held.set()
-            let_go.wait(60)
+            let_go.wait(300)
 
     other = threading.Thread(target=hold)
     other.start()
-    held.wait(60)
+    held.wait(300)
 
     def note(result: Result) -> None:
         order.append(result.key)

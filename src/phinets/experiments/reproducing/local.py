@@ -45,6 +45,8 @@ class Worker:
     """Of the unit, in turn; the first is under way."""
     ready: bool = False
     """Whether it waits for a unit."""
+    served: bool = False
+    """Whether it has ever been ready."""
 
 
 class Workers:
@@ -85,10 +87,14 @@ class Workers:
             others = any(other.left for other in self.team)
             if others and (agenda.next.alone or any(other.unit and other.unit.alone for other in self.team)):
                 return
-            patient = not agenda.fresh
-            worker.unit = agenda.pop()
+            queue = agenda.fresh or agenda.busy
+            try:
+                worker.pipe.send((queue[0], queue is agenda.busy))
+            except OSError:  # it died while it waited: nothing is lost, and its pipe says so
+                worker.ready = False
+                continue
+            worker.unit = queue.popleft()
             worker.left, worker.ready = worker.unit.works, False
-            worker.pipe.send((worker.unit, patient))
 
     def _heard(self) -> list[Worker]:
         """Those that have something to say, or are gone."""
@@ -102,7 +108,7 @@ class Workers:
             self._bury(worker, agenda, onlooker)
             return
         if said == READY:
-            worker.ready, worker.unit, worker.left = True, None, ()
+            worker.ready, worker.served, worker.unit, worker.left = True, True, None, ()
         elif said == BUSY:
             agenda.busy.append(Unit(worker.left))
         else:
@@ -113,9 +119,9 @@ class Workers:
         """Note what a dead worker was doing as failed; what it had not begun is for another."""
         worker.process.join()
         self.team.remove(worker)
+        if not worker.served:
+            self._do_with_fewer(worker.process.exitcode)
         if not worker.left:
-            if worker.unit is None:
-                raise UserError(f"a worker process could not start: it {_end(worker.process.exitcode)}.")
             return
         first, *rest = worker.left
         result = self.store.result(key(first))
@@ -126,6 +132,12 @@ class Workers:
         onlooker.done(result)
         if rest:
             agenda.fresh.appendleft(Unit(tuple(rest)))
+
+    def _do_with_fewer(self, code: int | None) -> None:
+        """Where a process could not start, there may be no room for so many; where it was the only one, give up."""
+        if self.jobs == 1:
+            raise UserError(f"a worker process could not start: it {_end(code)}.")
+        self.jobs -= 1
 
     def _stop(self) -> None:
         """Tell all workers to stop, and wait until they have; whoever asks again is obeyed at once."""
@@ -138,6 +150,8 @@ class Workers:
         finally:
             for worker in self.team:
                 worker.process.kill()
+                worker.pipe.close()
+            self.team = []
 
     def __enter__(self) -> Self:
         return self
@@ -167,10 +181,6 @@ class Agenda:
     def next(self) -> Unit:
         """What comes next."""
         return (self.fresh or self.busy)[0]
-
-    def pop(self) -> Unit:
-        """Take what comes next."""
-        return (self.fresh or self.busy).popleft()
 
 
 def _started(place: int, store: Store, means: Means) -> Worker:

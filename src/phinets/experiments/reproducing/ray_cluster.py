@@ -30,7 +30,8 @@ class RayCluster:
 
     def __init__(self, address: str | None, jobs: int | None, store: Store, means: Means) -> None:
         self.ray = _imported()
-        self.address, self.jobs, self.store, self.means = address, jobs, store, means
+        self.address = address or os.environ.get("RAY_ADDRESS")
+        self.jobs, self.store, self.means = jobs, store, means
 
     def run(self, units: Sequence[Unit], onlooker: Onlooker) -> None:
         """All of them at once, but what measures time or memory, which comes last and one by one."""

@@ -63,6 +63,9 @@ class Store:
         on a file that is gone tries the new one.
         """
         path = _made(self.root / WORK) / f"{key}{LOCK}"
+        if fcntl is None:
+            yield
+            return
         handle = _held(path, patient)
         try:
             yield
@@ -117,8 +120,6 @@ def _held(path: Path, patient: bool) -> int:
 
 
 def _lock(handle: int, patient: bool) -> None:
-    if fcntl is None:
-        return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
     except BlockingIOError:
