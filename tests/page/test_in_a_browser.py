@@ -34,9 +34,31 @@ def background(page: Any) -> int:
     return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
 
+def until(page: Any, condition: str) -> None:
+    """Wait until the page has taken in what the browser was told: it does so when it has time."""
+    script = (
+        f"const done = arguments[0]; const look = () => {condition} ? done() : setTimeout(look, 20);"
+        "requestAnimationFrame(look)"
+    )
+    page.execute_async_script(script)
+
+
 def sized(page: Any, wide: int, high: int = 740) -> None:
     size = {"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": wide < 900}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    until(page, f"document.documentElement.clientWidth <= {wide}")
+
+
+def seen_as(page: Any, query: str, **emulated: Any) -> None:
+    """Another medium or another taste of the reader's, for which the media query holds."""
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", emulated)
+    until(page, f"matchMedia('{query}').matches")
+
+
+def seen_in(page: Any, light: str) -> None:
+    """As on a system that is set to light or dark."""
+    features = [{"name": "prefers-color-scheme", "value": light}]
+    seen_as(page, f"(prefers-color-scheme: {light})", features=features)
 
 
 def test_it_complains_of_nothing_and_asks_nobody_even_offline(opened: Any) -> None:
@@ -160,14 +182,12 @@ def test_wide_tables_scroll_in_a_box_of_their_own_that_the_keyboard_reaches(open
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_it_is_light_or_dark_as_the_system_says(opened: Any, scheme: str, dark: bool) -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    seen_in(opened, scheme)
     assert (background(opened) < 200) == dark
 
 
 def test_the_switch_changes_the_light_and_is_remembered(opened: Any) -> None:
-    features = [{"name": "prefers-color-scheme", "value": "light"}]
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    seen_in(opened, "light")
     seen = {}
     for _ in range(3):
         opened.execute_script("document.getElementById('theme').click()")
@@ -188,7 +208,7 @@ def test_on_paper_everything_is_open_light_and_without_the_contents(opened: Any)
         ".filter((e) => !e.checkVisibility({contentVisibilityAuto: true})).length"
     )
     assert opened.execute_script(hidden) > 50
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    seen_as(opened, "print", media="print")
     assert opened.execute_script(f"{hidden.replace('details', 'main details')}") == 0
     assert not opened.find_element("css selector", "nav").is_displayed()
     assert background(opened) > 600
@@ -197,7 +217,7 @@ def test_on_paper_everything_is_open_light_and_without_the_contents(opened: Any)
         assert opened.execute_script("return document.documentElement.scrollWidth") <= 718
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        seen_as(opened, "screen", media="")
 
 
 def test_printing_opens_what_is_closed_and_closes_it_again(opened: Any) -> None:
