@@ -58,6 +58,7 @@ def test_list_methods_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(json.loads(out)) == list(METHODS)
 
 
+@pytest.mark.slow
 def test_train_prints_exactly_one_json_document(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "phinets", "train", *TINY, "--out", str(tmp_path / "run"), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

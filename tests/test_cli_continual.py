@@ -72,6 +72,7 @@ def test_a_run_prints_one_document_and_a_finished_one_is_only_read(
         assert word in table
 
 
+@pytest.mark.slow
 def test_a_task_is_appended_by_naming_its_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = np.random.default_rng(0)
     np.savez(tmp_path / "new.npz", X=chance.integers(0, 255, (40, 16, 16, 3), np.uint8), Y=chance.integers(0, 2, 40))
