@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import yaml
@@ -208,3 +209,11 @@ def test_where_low_numbers_are_best_the_table_says_so() -> None:
         for cell in table.cells:
             low = "forgetting" in cell.measure or cell.measure.endswith(("gigabytes", "hours_800_epochs"))
             assert table.better is None or (table.better_in(cell.row) == "lower") == low, (table.name, cell.row)
+
+
+def test_the_committed_records_are_of_the_pocket_scale_as_it_is_now() -> None:
+    records = Path(__file__).parents[2] / "docs" / "results" / "results"
+    known = {name for target in TARGETS.values() for name in target.works(SCALES["pocket"])}
+    kept = {path.stem for path in records.glob("*.json")}
+    assert kept
+    assert kept <= known

@@ -111,42 +111,8 @@ SMALL = LearnerOptions(projector=(256, 256), h_hidden=(64,), g_hidden=(64,))
 
 def pocket() -> Scale:
     """The same grid on a small encoder and some thousand images of CIFAR-10: an hour or so a target on two cores."""
-    source = DataOptions(train_images=15_000, test_images=4_000, image_size=24)
-    cifar10 = RunConfig(
-        data="cifar10",
-        backbone="resnet-tiny",
-        epochs=2,
-        source=source,
-        learner=SMALL,
-        optimisation=Optimisation(lr=0.6, warmup_epochs=0.2),  # suits SimSiam at batches 64 and 256: docs/results.md
-        judging=Judging(
-            look_every=100,
-            live_bank=1_000,
-            live_queries=500,
-            final_bank=5_000,
-            knn_k=50,
-            measures=("stable-rank",),
-        ),
-    )
+    cifar10, split = _pocket_pretraining(), _pocket_stream()
     shapes = replace(cifar10, data="shapes")
-    online = replace(
-        cifar10,
-        epochs=8,
-        source=replace(source, train_images=4_000),
-        optimisation=replace(cifar10.optimisation, warmup_epochs=0.8),
-    )
-    split = ContinualConfig(
-        data="cifar10",
-        backbone="resnet-tiny",
-        views="simsiam-cifar",
-        batch=64,
-        epochs_per_task=3,
-        source=replace(source, train_images=8_000, test_images=2_500),
-        learner=SMALL,
-        optimisation=Optimisation(lr=0.6, schedule="constant", warmup_epochs=0.0),
-        judging=Judging(look_every=0, live_bank=300, live_queries=200, final_bank=300, knn_k=50),
-        reading=READING,
-    )
     probe = PaperProbe(rates=(1.0,), epochs=5, batch=32)  # at lr 30 a head of 128 features does not settle so soon
     return Scale(
         name="pocket",
@@ -154,13 +120,8 @@ def pocket() -> Scale:
         cifar10=cifar10,
         stl10=shapes,
         imagenet=shapes,
-        cifar5m=online,
-        cifar5m_once=replace(
-            online,
-            epochs=1,
-            source=replace(source, train_images=30_000),
-            optimisation=replace(online.optimisation, warmup_epochs=0.1),
-        ),
+        cifar5m=_resized(cifar10, images=4_000, epochs=8, warmup=0.8),
+        cifar5m_once=_resized(cifar10, images=30_000, epochs=1, warmup=0.1),
         split_cifar10=split,
         split_cifar100=replace(split, stream=Tasks(order_seed=1)),
         split_cifar5m=replace(split, epochs_per_task=1, source=replace(split.source, train_images=16_000)),
@@ -175,6 +136,47 @@ def pocket() -> Scale:
             "classes, STL-10 and ImageNet are shapes, VOC is drawn scenes; batches are half as large, and streams "
             "learn in batches of 64."
         ),
+    )
+
+
+def _pocket_pretraining() -> RunConfig:
+    """Two passes over 15,000 images."""
+    return RunConfig(
+        data="cifar10",
+        backbone="resnet-tiny",
+        epochs=2,
+        source=DataOptions(train_images=15_000, test_images=4_000, image_size=24),
+        learner=SMALL,
+        optimisation=Optimisation(lr=0.6, warmup_epochs=0.2),  # suits SimSiam at batches 64 and 256: docs/results.md
+        judging=Judging(
+            look_every=100, live_bank=1_000, live_queries=500, final_bank=5_000, knn_k=50, measures=("stable-rank",)
+        ),
+    )
+
+
+def _pocket_stream() -> ContinualConfig:
+    """Three passes over each task's share of 8,000 images."""
+    return ContinualConfig(
+        data="cifar10",
+        backbone="resnet-tiny",
+        views="simsiam-cifar",
+        batch=64,
+        epochs_per_task=3,
+        source=DataOptions(train_images=8_000, test_images=2_500, image_size=24),
+        learner=SMALL,
+        optimisation=Optimisation(lr=0.6, schedule="constant", warmup_epochs=0.0),
+        judging=Judging(look_every=0, live_bank=300, live_queries=200, final_bank=300, knn_k=50),
+        reading=READING,
+    )
+
+
+def _resized(run: RunConfig, *, images: int, epochs: int, warmup: float) -> RunConfig:
+    """The same run over so many images."""
+    return replace(
+        run,
+        epochs=epochs,
+        source=replace(run.source, train_images=images),
+        optimisation=replace(run.optimisation, warmup_epochs=warmup),
     )
 
 
