@@ -88,7 +88,7 @@ def test_what_is_measured_has_the_machine_for_itself_and_workers_serve_more_than
                 beside.append(sum(bool(worker.left) for worker in self.team))
 
     with Watched(2, store, ONE_CORE) as workers:
-        workers.run(units(by_key(costing, *QUICK[:4])), Notes())
+        workers.run([Unit((long_run(epochs=80),)), Unit((costing,)), *(Unit((work,)) for work in QUICK[:3])], Notes())
         first = [worker.process.pid for worker in workers.team]
         workers.run([Unit((QUICK[5],))], Notes())
         assert [worker.process.pid for worker in workers.team] == first
