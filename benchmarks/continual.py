@@ -17,13 +17,12 @@ from typing import Any
 import tyro
 
 from phinets.config.continual import ContinualConfig
-from phinets.engine.course import Course
-from phinets.engine.loop import Memory
-from phinets.engine.step import train_step
-from phinets.engine.trainee import Trainee
-from phinets.experiments.benchmarks import split_shapes
-from phinets.experiments.continual import Continual, continual
-from phinets.experiments.cost import Turn, ratio_of_times, take_turns
+from phinets.runs.continual import Continual, continual
+from phinets.runs.cost import Turn, ratio_of_times, take_turns
+from phinets.runs.recipes import split_shapes
+from phinets.training.loop import Memory
+from phinets.training.schedule import Course
+from phinets.training.step import Trainee, train_step
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 
 import tyro
 
-from phinets.config.cores import share_cores
+from phinets.runtime.process import share_cores
 
 share_cores()
 
@@ -30,8 +30,8 @@ from PIL import Image  # noqa: E402
 
 from phinets.backbones import backbone as backbone_called  # noqa: E402
 from phinets.config.exam import Sight  # noqa: E402
-from phinets.experiments.embed import Work, embedded, work  # noqa: E402
-from phinets.experiments.feature_tables import write_table  # noqa: E402
+from phinets.embed.embed import Work, embedded, work  # noqa: E402
+from phinets.evaluation.feature_sets import write_table  # noqa: E402
 
 
 @dataclass(frozen=True)

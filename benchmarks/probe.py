@@ -19,17 +19,17 @@ from typing import Any
 
 import tyro
 
-from phinets.config.cores import share_cores
+from phinets.runtime.process import share_cores
 
 share_cores()
 
 from phinets.config.exam import Exam  # noqa: E402
 from phinets.config.probes import PaperProbe  # noqa: E402
+from phinets.evaluation.feature_sets import Examined, examined  # noqa: E402
+from phinets.evaluation.finetune import paper_probe  # noqa: E402
 from phinets.evaluation.linear import fit_probe, probe_accuracy  # noqa: E402
-from phinets.experiments.examining import Examined, examined  # noqa: E402
-from phinets.experiments.probing import paper_probe  # noqa: E402
-from phinets.experiments.recipes import recipe  # noqa: E402
-from phinets.experiments.run import run  # noqa: E402
+from phinets.runs.recipes import recipe  # noqa: E402
+from phinets.runs.trainer import run  # noqa: E402
 
 PAPER_EPOCHS = PaperProbe().epochs
 

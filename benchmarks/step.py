@@ -1,6 +1,6 @@
 """What a step costs: every learner beside SimSiam and beside the floor, in one run.
 
-The floor is a bare forward and backward of two views through the backbone; `phinets.experiments.cost` says how time and
+The floor is a bare forward and backward of two views through the backbone; `phinets.runs.cost` says how time and
 memory are measured. Beside the learners stands what the loop around the step costs.
 
     python benchmarks/step.py                                   # resnet-tiny with the default recipe's heads
@@ -25,15 +25,8 @@ from phinets.config.cost import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import RunConfig, Saving
 from phinets.data import Rejects
-from phinets.engine.checkpoint import Keeper
-from phinets.engine.course import Course, Leg
-from phinets.engine.device import pick_device
-from phinets.engine.feed import Feed, Part
-from phinets.engine.journal import Journal
-from phinets.engine.loop import Loop
-from phinets.engine.schedules import Timetable
-from phinets.engine.trainee import Trainee
-from phinets.experiments.cost import (
+from phinets.runs.callbacks import Silent
+from phinets.runs.cost import (
     Times,
     Turn,
     bytes_of,
@@ -47,8 +40,14 @@ from phinets.experiments.cost import (
     take_turns,
     turn_of,
 )
-from phinets.experiments.recipes import SMALL_HEADS
-from phinets.experiments.watching import Silent
+from phinets.runs.recipes import SMALL_HEADS
+from phinets.runtime.devices import pick_device
+from phinets.training.checkpoint import Keeper
+from phinets.training.journal import Journal
+from phinets.training.loader import Feed, Part
+from phinets.training.loop import Loop
+from phinets.training.schedule import Course, Leg, Timetable
+from phinets.training.step import Trainee
 
 FLOOR = "floor"
 LOOP_STEPS = 20

@@ -19,12 +19,11 @@ import tyro
 
 from phinets.config.run import RunConfig
 from phinets.data import load
-from phinets.engine.device import pick_device
-from phinets.engine.feed import Clocked, Feed, Part, ahead
-from phinets.engine.step import train_step
-from phinets.engine.trainee import Trainee
-from phinets.experiments.cost import Turn, contender, feed, ratio_of_times, take_turns
-from phinets.experiments.recipes import SMALL_HEADS
+from phinets.runs.cost import Turn, contender, feed, ratio_of_times, take_turns
+from phinets.runs.recipes import SMALL_HEADS
+from phinets.runtime.devices import pick_device
+from phinets.training.loader import Clocked, Feed, Part, ahead
+from phinets.training.step import Trainee, train_step
 
 KEPT, ARRIVING = "shapes", "stream:shapes"
 

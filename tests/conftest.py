@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phinets.config.cores import share_cores
+from phinets.runtime.process import share_cores
 
 share_cores()  # before torch is loaded
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # one core a process: the tests run side by side
@@ -19,11 +19,11 @@ import phinets  # noqa: E402
 from phinets.config.methods import LearnerOptions  # noqa: E402
 from phinets.config.record import RunRecord  # noqa: E402
 from phinets.config.run import Compute, DataOptions, Judging, Optimisation, RunConfig, Saving  # noqa: E402
-from phinets.engine.device import Precision  # noqa: E402
-from phinets.engine.optimisers import build_optimiser  # noqa: E402
-from phinets.engine.trainee import Trainee  # noqa: E402
-from phinets.experiments.run import run  # noqa: E402
 from phinets.methods import Learner  # noqa: E402
+from phinets.runs.trainer import run  # noqa: E402
+from phinets.runtime.devices import Precision  # noqa: E402
+from phinets.training.optimizers import build_optimiser  # noqa: E402
+from phinets.training.step import Trainee  # noqa: E402
 from tests.data import making  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other

@@ -15,12 +15,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phinets.experiments.detector import load_detector as load_detector
-    from phinets.experiments.loading import Encoder as Encoder
-    from phinets.experiments.loading import load as load
+    from phinets.evaluation.encoders import Encoder as Encoder
+    from phinets.evaluation.encoders import load as load
     from phinets.methods import Learner as Learner
     from phinets.methods import Losses as Losses
     from phinets.methods import learner as learner
+    from phinets.runs.detector import load_detector as load_detector
     from phinets.views import Views as Views
     from phinets.views import make_views as make_views
 
@@ -28,9 +28,9 @@ __version__ = "0.1.0"
 __all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_detector", "make_views"]
 
 _HOMES = {
-    "Encoder": "phinets.experiments.loading",
-    "load": "phinets.experiments.loading",
-    "load_detector": "phinets.experiments.detector",
+    "Encoder": "phinets.evaluation.encoders",
+    "load": "phinets.evaluation.encoders",
+    "load_detector": "phinets.runs.detector",
     "Learner": "phinets.methods",
     "Losses": "phinets.methods",
     "learner": "phinets.methods",

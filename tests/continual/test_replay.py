@@ -12,14 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from phinets import Views, team
+from phinets import Views
 from phinets.config.continual import Remembering
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation
 from phinets.continual.replay import Replay, brought_to, share_of_the_new
 from phinets.data import InMemory, Taken
-from phinets.engine.feed import Feed, Part
+from phinets.runtime import distributed
+from phinets.training.loader import Feed, Part
 from phinets.views import apply, draw, make_views, prepare, random_stream
 
 SEED, BATCH, BUFFER, SIZE, STEPS = 3, 8, 11, 10, 9
@@ -196,8 +197,8 @@ class Exchange:
 
 def in_a_team(monkeypatch: pytest.MonkeyPatch, feeds: list[Feed]) -> tuple[list[list[list[Views]]], list[Replay], int]:
     exchange = Exchange(len(feeds))
-    monkeypatch.setattr(team, "everyone_s", exchange)
-    monkeypatch.setattr(team, "size", lambda: len(feeds))
+    monkeypatch.setattr(distributed, "gather_objects", exchange)
+    monkeypatch.setattr(distributed, "world_size", lambda: len(feeds))
     replays = [Replay(MIXUP, one) for one in feeds]
     seen: list[list[list[Views]]] = [[] for _ in feeds]
     threads = [

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.continual.reservoir import Reservoir, staying
+from phinets.continual.replay import Reservoir, staying
 
 
 def item(n: int) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ from phinets.data import DATA, Files, ImageSet, fingerprint, load
 from phinets.data.arriving import ArrivingFiles
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
-from phinets.engine.feed import Feed
+from phinets.training.loader import Feed
 from tests.data import making
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")

@@ -13,8 +13,8 @@ from phinets.config.run import DataOptions
 from phinets.data import Bad, Rejects, load
 from phinets.data.files import Files, square
 from phinets.data.pictures import UnusableError
-from phinets.experiments.run import run
-from tests.experiments.test_run import TINY, Listener
+from phinets.runs.trainer import run
+from tests.runs.test_pretrain import TINY, Listener
 
 RANDOM = np.random.default_rng(0)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from phinets.evaluation.collapse import Health, dead_share, effective_rank, health, spread
+from phinets.evaluation.health import Health, dead_share, effective_rank, health, spread
 
 
 def gaussian(n: int = 2000, d: int = 32) -> torch.Tensor:

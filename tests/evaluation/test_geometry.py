@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from phinets.evaluation.geometry import alignment, spectrum, stable_rank, uniformity, weight_cosine, weight_distance
+from phinets.evaluation.health import alignment, spectrum, stable_rank, uniformity, weight_cosine, weight_distance
 
 
 def gaussian(*shape: int, seed: int = 0) -> torch.Tensor:

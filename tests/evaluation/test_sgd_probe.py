@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from phinets.config.errors import UserError
-from phinets.engine.schedules import half_cosine
 from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads, trusted
+from phinets.training.schedule import half_cosine
 
 RATES = (0.03, 1.0, 30.0)
 STEPS = 25

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phinets.reports.explorer import explorer
-from tests.browsing import browser
+from tests.browser import browser
 
 __all__ = ["browser"]
 

@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets import Learner, Views, team
+from phinets import Learner, Views
 from phinets.config.methods import METHODS
-from phinets.engine.distributed import has_idle_parameters
-from phinets.engine.step import train_step
 from phinets.methods import distil
 from phinets.methods.distilling import Distiller
+from phinets.runtime import distributed
+from phinets.runtime.distributed import has_idle_parameters
+from phinets.training.step import train_step
 from tests.conftest import tiny_learner, tiny_trainee, tiny_views
 
 
@@ -97,8 +98,8 @@ def test_moco_distils_against_the_other_images_of_the_whole_team(monkeypatch: py
     p, z, other = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     logits = F.normalize(p, dim=1) @ F.normalize(z, dim=1).T / 0.1
     assert torch.allclose(learner.distillation(p, z), F.cross_entropy(logits, torch.arange(5)))
-    monkeypatch.setattr(team, "gathered", lambda rows: torch.cat([F.normalize(other, dim=1), rows]))
-    monkeypatch.setattr(team, "rank", lambda: 1)
+    monkeypatch.setattr(distributed, "gather_rows", lambda rows: torch.cat([F.normalize(other, dim=1), rows]))
+    monkeypatch.setattr(distributed, "rank", lambda: 1)
     both = F.normalize(p, dim=1) @ F.normalize(torch.cat([other, z]), dim=1).T / 0.1
     assert torch.allclose(learner.distillation(p, z), F.cross_entropy(both, torch.arange(5, 10)))
 

@@ -14,7 +14,7 @@ from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reports.page import Contents, OwnRun, page
-from tests.browsing import browser
+from tests.browser import browser
 from tests.page import faking
 
 __all__ = ["browser"]

@@ -13,12 +13,11 @@ from phinets.cli.starting import config_in, looked_ahead, require_one, require_p
 from phinets.cli.train import Terminal
 from phinets.config.continual import Appended, ContinualConfig
 from phinets.config.errors import CommonError, UserError
-from phinets.config.interrupts import leaving_at_once
-from phinets.config.launch import launched
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
-from phinets.experiments.benchmarks import benchmark
-from phinets.experiments.folder import CONFIG, read_config_of
+from phinets.runs.recipes import benchmark
+from phinets.runtime.process import launched, leaving_at_once
+from phinets.training.run_folder import CONFIG, read_config_of
 
 OF_A_TASK: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
 """What of the data's options an appended task has for itself, and how it is unless said otherwise."""
@@ -63,8 +62,8 @@ def command(words: list[str]) -> Outcome:
 
 def _learned(options: Continual, watcher: "Reporter") -> ContinualRecord:
     with leaving_at_once():  # torch comes in here, after --help and bad words
-        from phinets.experiments.appending import append
-        from phinets.experiments.run import resume_stream, run_stream
+        from phinets.runs.append import append
+        from phinets.runs.trainer import resume_stream, run_stream
 
     if options.append is not None:
         wanted, task = _one_more(options.append, options.run)

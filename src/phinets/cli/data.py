@@ -155,8 +155,8 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     """The picture of samples and their views."""
     import torch
 
-    from phinets.engine.feed import Feed
     from phinets.reports.samples import samples
+    from phinets.training.loader import Feed
 
     plan, rows, cpu = PLANS[options.views], torch.arange(len(part)), torch.device("cpu")
     taken = part.images.take(rows)

@@ -14,7 +14,7 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.detection import Detection, detection_recipe
 from phinets.config.errors import UserError
-from phinets.config.interrupts import leaving_at_once
+from phinets.runtime.process import leaving_at_once
 
 if TYPE_CHECKING:
     from phinets.config.detection_record import DetectionRecord
@@ -47,8 +47,8 @@ def command(words: list[str]) -> Outcome:
     """Parse, train, judge, and give the summary."""
     options = parse(words)
     with leaving_at_once():
-        from phinets.experiments.detecting import detect, resume_detection
-        from phinets.experiments.detection_folder import to_json
+        from phinets.runs.detect import detect, resume_detection
+        from phinets.runs.detect_folder import to_json
 
     with Terminal(Console(stderr=True)) as terminal:
         if options.resume is not None:
@@ -84,7 +84,7 @@ def _start(words: list[str]) -> Detect:
     if named.resume is None:
         return Detect(how=detection_recipe(named.recipe or "pocket"))
     with leaving_at_once():
-        from phinets.experiments.detection_folder import read_begun
+        from phinets.runs.detect_folder import read_begun
 
     return Detect(how=read_begun(named.resume).config)
 

@@ -68,8 +68,8 @@ def _shapes(path: Path, options: Draw) -> None:
 
 
 def _continual(path: Path, options: Draw) -> None:
-    from phinets.experiments.resuming import stream_record
     from phinets.reports.continual import FIGURES, forgetting_figure
+    from phinets.runs.resume import stream_record
 
     n = len(options.runs)
     if n == 0:

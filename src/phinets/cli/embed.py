@@ -12,12 +12,12 @@ from phinets.cli.output import require_drawable, require_free, save_figure, save
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, require_at_least
 from phinets.config.exam import Sight
-from phinets.config.interrupts import leaving_at_once
 from phinets.reports.counting import CountBar
+from phinets.runtime.process import leaving_at_once
 
 if TYPE_CHECKING:
-    from phinets.experiments.embed import Work
-    from phinets.experiments.feature_tables import Table
+    from phinets.embed.embed import Work
+    from phinets.embed.table import Table
 
 THUMBNAILS = 1_000
 """Images that a map has room for."""
@@ -79,8 +79,8 @@ def command(words: list[str]) -> Outcome:
     options = parse_words(Embed, "embed", words)
     _require_places(options)
     with leaving_at_once():
-        from phinets.experiments.embed import embedded, work
-        from phinets.experiments.feature_tables import require_format, write_table
+        from phinets.embed.embed import embedded, work
+        from phinets.embed.table import require_format, write_table
 
     require_format(options.out)
     todo = work(options.target, options.sight, options.part, options.batch)
@@ -120,7 +120,7 @@ def _require_pictures(options: Embed, todo: "Work") -> None:
     """Refuse pictures that can't be drawn of this data, or asked with, before the work."""
     if not options.pictures:
         return
-    from phinets.experiments.looking import require_askable, require_map
+    from phinets.embed.maps import require_askable, require_map
     from phinets.reports.neighbours import require_sheet
 
     n = len(todo.collection)
@@ -145,7 +145,7 @@ def _drawn(options: Embed, todo: "Work", table: "Table") -> dict[str, str]:
 
 
 def _draw(options: Embed, todo: "Work", table: "Table") -> None:
-    from phinets.experiments.looking import gathered, map_of, neighbours_among, neighbours_of
+    from phinets.embed.maps import gathered, map_of, neighbours_among, neighbours_of
     from phinets.reports.feature_map import feature_map
     from phinets.reports.neighbours import neighbours_lines, neighbours_sheet
 

@@ -13,8 +13,8 @@ from phinets.cli.output import require_free
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, look_up
 from phinets.config.export import ExportOptions
-from phinets.config.interrupts import leaving_at_once
-from phinets.experiments.export import TARGETS
+from phinets.export import TARGETS
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def command(words: list[str]) -> Outcome:
     """Check, write, prove."""
     options = parse_words(Options, "export", words)
     with leaving_at_once():  # torch comes in here, after --help and bad words
-        from phinets.experiments.export.exporting import card_of, export, out_of, written
+        from phinets.export.export import card_of, export, out_of, written
 
     out = out_of(options.target, options.to, options.export, options.out)
     for path in (out, card_of(out)):

@@ -12,8 +12,7 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.methods import METHODS, describe
 from phinets.config.views import PLANS
-from phinets.experiments.benchmarks import BENCHMARKS, describe_benchmark
-from phinets.experiments.recipes import RECIPES, describe_recipe
+from phinets.runs.recipes import BENCHMARKS, RECIPES, describe_benchmark, describe_recipe
 
 Kind = Literal["methods", "backbones", "data", "views", "recipes", "benchmarks"]
 

@@ -8,10 +8,8 @@ from importlib import import_module
 from typing import TextIO
 
 from phinets import __version__
-from phinets.config.cores import share_cores
 from phinets.config.errors import StoppedError, UserError, unknown
-from phinets.config.interrupts import leaving_at_once
-from phinets.config.launch import launched
+from phinets.runtime.process import launched, leaving_at_once, share_cores
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phinets.config.errors import UserError
-from phinets.engine.files import write_whole
+from phinets.runtime.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -54,8 +54,8 @@ def command(words: list[str]) -> Outcome:
     options = parse_words(Report, "report", words)
     require_free(options.out, options.overwrite)
     contents = _contents(options)
-    from phinets.engine.files import write_whole
     from phinets.reports.page import page
+    from phinets.runtime.files import write_whole
 
     made = page(contents).encode()
     write_whole(options.out, made)
@@ -67,11 +67,11 @@ def command(words: list[str]) -> Outcome:
 
 
 def _contents(options: Report) -> "Contents":
-    from phinets.experiments.gathering import gather
     from phinets.paper.scales import SCALES
     from phinets.paper.targets import TARGETS, target
     from phinets.reports.page.contents import TITLE, Contents
     from phinets.reports.page.matching import Chosen, matched
+    from phinets.reproduce.gather import gather
 
     chosen = Chosen(targets=[target(name).name for name in options.targets], scales=options.scale)
     gathered = gather(options.runs)

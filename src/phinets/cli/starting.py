@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from phinets.config.errors import UserError
 from phinets.config.run import Training
-from phinets.experiments.folder import CONFIG, read_config_of
+from phinets.training.run_folder import CONFIG, read_config_of
 
 C = TypeVar("C", bound=Training)
 

@@ -11,17 +11,16 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.cli.starting import config_in, looked_ahead, require_one, require_place
 from phinets.config.errors import CommonError, UserError
-from phinets.config.interrupts import leaving_at_once
-from phinets.config.launch import launched
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
 from phinets.config.run import RunConfig, Training
-from phinets.experiments.folder import CONFIG, read_config_of
-from phinets.experiments.recipes import recipe
 from phinets.reports.live import LiveBar, result_table
+from phinets.runs.recipes import recipe
+from phinets.runtime.process import launched, leaving_at_once
+from phinets.training.run_folder import CONFIG, read_config_of
 
 if TYPE_CHECKING:
-    from phinets.engine.loop import Pace
+    from phinets.training.loop import Pace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +60,7 @@ def command(words: list[str]) -> Outcome:
 
 def _trained(options: Train, watcher: "Terminal") -> RunRecord:
     with leaving_at_once():  # torch comes in here, after --help and bad words
-        from phinets.experiments.run import resume, run
+        from phinets.runs.trainer import resume, run
 
     if options.resume is not None:
         return resume(options.resume, options.run, watcher=watcher)

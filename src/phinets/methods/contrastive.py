@@ -4,11 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets import losses, team
+from phinets import losses
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Contrast, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.encoders import Encoder, Slow
+from phinets.runtime import distributed
 from phinets.views import Views
 
 
@@ -45,8 +46,8 @@ class MoCo(Learner):
 
     def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
         """InfoNCE of each prediction against the frozen codes of the whole team's batch, its own among them."""
-        query, keys = F.normalize(predicted, dim=1), team.gathered(F.normalize(known, dim=1))
-        return losses.batch_nce(query, keys, team.rank() * len(query), self.options.temperature)
+        query, keys = F.normalize(predicted, dim=1), distributed.gather_rows(F.normalize(known, dim=1))
+        return losses.batch_nce(query, keys, distributed.rank() * len(query), self.options.temperature)
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -54,7 +55,7 @@ class MoCo(Learner):
         super().after_step()
         if not self._new_keys:
             return
-        every = torch.cat([team.gathered(keys) for keys in self._new_keys])
+        every = torch.cat([distributed.gather_rows(keys) for keys in self._new_keys])
         keys = every[-len(self.queue) :].to(self.queue.dtype)
         places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
         self.queue[places] = keys

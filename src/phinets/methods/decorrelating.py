@@ -2,11 +2,12 @@
 
 from torch import Tensor, nn
 
-from phinets import losses, team
+from phinets import losses
 from phinets.backbones.heads import mlp
 from phinets.config.methods import Decorrelation, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.encoders import Encoder
+from phinets.runtime import distributed
 from phinets.views import Views
 
 
@@ -32,7 +33,7 @@ class BarlowTwins(Learner):
         return self._agreement(predicted, known)
 
     def _agreement(self, z1: Tensor, z2: Tensor) -> Tensor:
-        correlation = losses.cross_correlation(team.gathered(z1), team.gathered(z2))
+        correlation = losses.cross_correlation(distributed.gather_rows(z1), distributed.gather_rows(z2))
         return losses.decorrelation(correlation, self.options.off_diagonal)
 
     def batch_statistics(self) -> list[str]:

@@ -11,11 +11,11 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.cost import EPOCHS, IMAGES, REFERENCE
 from phinets.config.errors import UserError
-from phinets.config.interrupts import leaving_at_once
 from phinets.config.methods import METHODS, method
 from phinets.config.run import RunConfig
-from phinets.experiments.recipes import recipe
 from phinets.reports.cost import cost_rows, memory_table, time_table
+from phinets.runs.recipes import recipe
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def command(words: list[str]) -> Outcome:
 def _measured(options: CostOptions, config: RunConfig) -> dict[str, Any]:
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else torch's profiler tells of every start; read when torch loads
     with leaving_at_once():
-        from phinets.engine.device import Precision, pick_device
-        from phinets.experiments.cost import PROTOCOL, costs
-        from phinets.experiments.environment import environment
+        from phinets.runs.cost import PROTOCOL, costs
+        from phinets.runtime.devices import Precision, pick_device
+        from phinets.runtime.environment import environment
 
     device = pick_device(config.compute.device)
     made_with = environment(config.seed, device, Precision(config.compute.precision, device).name)

@@ -84,7 +84,7 @@ def _save(path: Path, found: "Basins") -> None:
 
     import numpy as np
 
-    from phinets.engine.files import write_whole
+    from phinets.runtime.files import write_whole
 
     sinks = np.array([(sink.psi, np.nan if sink.gamma is None else sink.gamma) for sink in found.sinks])
     whole = BytesIO()

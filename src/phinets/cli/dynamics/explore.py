@@ -35,8 +35,8 @@ def command(words: list[str]) -> Outcome:
     """Write the page."""
     options = parse_words(Explore, "dynamics explore", words)
     require_free(options.out, options.overwrite)
-    from phinets.engine.files import write_whole
     from phinets.reports.explorer import explorer
+    from phinets.runtime.files import write_whole
 
     page = explorer().encode()
     write_whole(options.out, page)

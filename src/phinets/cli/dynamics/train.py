@@ -57,7 +57,7 @@ class Train(MatrixWords):
 def command(words: list[str]) -> Outcome:
     """Train at each rate and compare."""
     options = parse_words(Train, "dynamics train", words)
-    from phinets.experiments.linear_networks import Plan
+    from phinets.training.linear_networks import Plan
 
     weights = options.weights()
     runs = 1 if options.batch is None else options.runs
@@ -76,7 +76,7 @@ def _row(options: Train, plan: Any, weights: "dict[str, Floats]") -> dict[str, A
     import numpy as np
 
     from phinets.dynamics.matrix_paths import integrate
-    from phinets.experiments.linear_networks import deviations, sgd_paths
+    from phinets.training.linear_networks import deviations, sgd_paths
 
     system = options.flow()
     paths = sgd_paths(system, weights, plan)
@@ -95,7 +95,7 @@ def _row(options: Train, plan: Any, weights: "dict[str, Floats]") -> dict[str, A
 def _order(rows: list[dict[str, Any]], version: str, measure: str) -> float | None:
     import numpy as np
 
-    from phinets.experiments.linear_networks import order
+    from phinets.training.linear_networks import order
 
     side = version if version in rows[0] else "corrected"
     return order(np.array([row["rate"] for row in rows]), np.array([row[side][measure]["mean"] for row in rows]))

@@ -10,7 +10,7 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
-from phinets.config.interrupts import leaving_at_once
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ def command(words: list[str]) -> Outcome:
     if options.out.exists():
         raise UserError(f"'{options.out}' is already there. Choose another --out, or take it away first.")
     with leaving_at_once():
-        from phinets.experiments.examining import examined
-        from phinets.experiments.feature_files import keep_features, require_images
+        from phinets.evaluation.feature_sets import examined, keep_features, require_images
 
     require_images(options.target)
     who = examined(options.target, options.exam)

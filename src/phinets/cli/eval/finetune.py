@@ -10,8 +10,8 @@ from phinets.cli.eval.judgement import said, watched
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.exam import Exam
-from phinets.config.interrupts import leaving_at_once
 from phinets.config.probes import FineTuning
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ def command(words: list[str]) -> Outcome:
     """The accuracy after fine-tuning."""
     options = parse_words(FineTune, "eval finetune", words)
     with leaving_at_once():
-        from phinets.experiments.examining import examined
-        from phinets.experiments.feature_files import require_images
-        from phinets.experiments.probing import fine_tuned
+        from phinets.evaluation.feature_sets import examined, require_images
+        from phinets.evaluation.finetune import fine_tuned
 
     require_images(options.target)
     who = examined(options.target, options.exam)

@@ -11,10 +11,10 @@ from rich.table import Table
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.exam import Looked
-from phinets.config.interrupts import leaving_at_once
+from phinets.runtime.process import leaving_at_once
 
 if TYPE_CHECKING:
-    from phinets.experiments.checkup import Report
+    from phinets.evaluation.health import Report
 
 SHOWN = 8
 """Values of a spectrum that are shown to people; --json tells all."""
@@ -40,8 +40,8 @@ def command(words: list[str]) -> Outcome:
     """Every measure of the learner."""
     options = parse_words(HealthOf, "eval health", words)
     with leaving_at_once():
-        from phinets.engine.device import pick_device
-        from phinets.experiments.checkup import report
+        from phinets.evaluation.health import report
+        from phinets.runtime.devices import pick_device
 
     found = report(options.target, options.looked, pick_device(options.device))
     document = {"target": str(options.target), "verdict": found.verdict, "protocol": found.protocol, **found.readings}

@@ -11,7 +11,7 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
-from phinets.config.interrupts import leaving_at_once
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ def command(words: list[str]) -> Outcome:
     """The vote's accuracy."""
     options = parse_words(Knn, "eval knn", words)
     with leaving_at_once():
-        from phinets.engine.device import pick_device
+        from phinets.evaluation.evaluator import knn_protocol
+        from phinets.evaluation.feature_sets import embedding
         from phinets.evaluation.knn import knn_accuracy
-        from phinets.experiments.embedding import embedding
-        from phinets.experiments.judging import knn_protocol
+        from phinets.runtime.devices import pick_device
 
     found = embedding(options.target, options.exam)
     k = options.k or min(found.judging.knn_k, len(found.known.labels))

@@ -11,8 +11,8 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 from phinets.config.exam import Exam
-from phinets.config.interrupts import leaving_at_once
 from phinets.config.probes import CACHED, PaperProbe, ProbeName
+from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def command(words: list[str]) -> Outcome:
 
 def _cached(options: Linear) -> Outcome:
     with leaving_at_once():
+        from phinets.evaluation.feature_sets import embedding, in_memory
         from phinets.evaluation.linear import fit_probe, probe_accuracy
-        from phinets.experiments.embedding import embedding, in_memory
 
     found = embedding(options.target, options.exam)
     known, asked = in_memory(found.known), in_memory(found.asked)
@@ -60,9 +60,8 @@ def _cached(options: Linear) -> Outcome:
 
 def _paper(options: Linear) -> Outcome:
     with leaving_at_once():
-        from phinets.experiments.examining import examined
-        from phinets.experiments.feature_files import require_images
-        from phinets.experiments.probing import paper_probe
+        from phinets.evaluation.feature_sets import examined, require_images
+        from phinets.evaluation.finetune import paper_probe
 
     require_images(options.target)
     who = examined(options.target, options.exam)

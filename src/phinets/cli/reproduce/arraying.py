@@ -10,9 +10,9 @@ from phinets.cli.reproduce.choice import means_of
 from phinets.cli.reproduce.options import Reproduce
 from phinets.config.errors import UserError
 from phinets.config.work import Work
-from phinets.engine.files import write_whole
-from phinets.experiments.reproducing.slurm import MOST, Array
-from phinets.experiments.reproducing.units import units
+from phinets.reproduce.reproduce import units
+from phinets.reproduce.slurm import MOST, Array
+from phinets.runtime.files import write_whole
 
 LOGS = "slurm"
 

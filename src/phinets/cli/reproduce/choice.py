@@ -10,8 +10,8 @@ from phinets.paper.scales import Scale, scale
 from phinets.paper.targets import TARGETS, target
 
 if TYPE_CHECKING:
-    from phinets.experiments.reproducing.doing import Means
-    from phinets.experiments.reproducing.store import Store
+    from phinets.reproduce.execute import Means
+    from phinets.reproduce.store import Store
 
 ALL = "all"
 
@@ -30,7 +30,7 @@ def chosen_scale(options: Reproduce, name: str | None = None) -> Scale:
 
 def chosen_store(options: Reproduce) -> "Store":
     """The store, once its places can be folders."""
-    from phinets.experiments.reproducing.store import Store
+    from phinets.reproduce.store import Store
 
     if options.store.exists() and not options.store.is_dir():
         raise UserError(f"--store '{options.store}' is a file, but results need a folder. Choose another --store.")
@@ -42,7 +42,7 @@ def chosen_store(options: Reproduce) -> "Store":
 
 def means_of(options: Reproduce) -> "Means":
     """With what the work is done; places in full, since workers may stand elsewhere."""
-    from phinets.experiments.reproducing.doing import Means
+    from phinets.reproduce.execute import Means
 
     root = None if options.root is None else str(Path(options.root).expanduser().absolute())
     return Means(root=root, download=options.download, device=options.device, threads=options.threads)

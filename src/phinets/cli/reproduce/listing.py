@@ -39,8 +39,8 @@ def listed(options: Reproduce) -> Outcome:
 
 def estimate(options: Reproduce, results: Iterable[Result]) -> Estimate:
     """Seconds of a piece of work on this machine, mended by what was done here before."""
-    from phinets.engine.device import pick_device
-    from phinets.experiments.reproducing.estimating import clock
+    from phinets.reproduce.estimate import clock
+    from phinets.runtime.devices import pick_device
 
     return clock(pick_device(options.device), results).seconds
 

@@ -8,13 +8,13 @@ from rich.console import Console
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.reproduce.options import Reproduce, parse
-from phinets.config.interrupts import leaving_at_once
+from phinets.runtime.process import leaving_at_once
 
 if TYPE_CHECKING:
     from phinets.config.result import Result
-    from phinets.experiments.reproducing.reproducing import Engine
-    from phinets.experiments.reproducing.store import Store
     from phinets.paper.plan import Target
+    from phinets.reproduce.reproduce import Engine
+    from phinets.reproduce.store import Store
 
 FAILED = 3
 """The exit code where some work has failed."""
@@ -25,8 +25,8 @@ def command(words: list[str]) -> Outcome:
     options = parse(words)
     with leaving_at_once():  # torch comes in here, after --help and bad words
         from phinets.cli.reproduce import arraying, choice, listing, writing
-        from phinets.experiments.reproducing.needs import require_data
-        from phinets.experiments.reproducing.reproducing import all_works, open_works, part, reproduce
+        from phinets.reproduce.needs import require_data
+        from phinets.reproduce.reproduce import all_works, open_works, part, reproduce
 
     if options.list:
         return listing.listed(options)
@@ -58,11 +58,11 @@ def _engine(options: Reproduce, store: "Store", works: int) -> Iterator["Engine"
     from phinets.cli.reproduce.choice import means_of
 
     if options.engine == "ray":
-        from phinets.experiments.reproducing.ray_cluster import RayCluster
+        from phinets.reproduce.ray_cluster import RayCluster
 
         yield RayCluster(options.address, options.jobs, store, means_of(options))
         return
-    from phinets.experiments.reproducing.local import Workers, default_jobs
+    from phinets.reproduce.local import Workers, default_jobs
 
     with Workers(min(works, options.jobs or default_jobs()), store, means_of(options)) as workers:
         yield workers
@@ -71,9 +71,9 @@ def _engine(options: Reproduce, store: "Store", works: int) -> Iterator["Engine"
 def _told(options: Reproduce, targets: Sequence["Target"], results: Mapping[str, "Result"]) -> Outcome:
     """Tables and claims beside the paper's; of a part of the work only how it went."""
     from phinets.cli.reproduce import choice, writing
-    from phinets.experiments.reproducing.reproducing import failures
     from phinets.paper.findings import found
     from phinets.reports.paper_tables import show
+    from phinets.reproduce.reproduce import failures
 
     scale, failed = choice.chosen_scale(options), failures(results)
     filled = [] if options.part is not None else [found(target, scale, results) for target in targets]

@@ -10,11 +10,11 @@ from phinets.config.errors import UserError
 from phinets.config.plain import to_plain
 from phinets.config.result import Result
 from phinets.config.work import work_to_plain
-from phinets.engine.files import write_whole
 from phinets.paper.findings import CellFound, ClaimFound, TargetFound
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
+from phinets.runtime.files import write_whole
 
 
 def document(found: Sequence[TargetFound]) -> list[dict[str, Any]]:

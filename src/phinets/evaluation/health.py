@@ -1,0 +1,241 @@
+"""The collapse meter: three numbers that tell whether codes still say anything, and the verdict they give."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from phinets.backbones.frozen import frozen
+from phinets.config.exam import Looked
+from phinets.config.methods import Clock
+from phinets.config.record import Verdict
+from phinets.config.run import Measure
+from phinets.data import load
+from phinets.evaluation.encoders import learner_of
+from phinets.evaluation.evaluator import AT_ONCE
+from phinets.methods import Learner
+from phinets.runs.setup import settled_place
+from phinets.training.loader import Feed, Part
+from phinets.views import Views
+
+
+def spread(z: Tensor) -> float:
+    """Standard deviation of l2-normalised codes times √d, mean over the d dimensions (Chen & He 2021, §4.1).
+
+    z: (n, d). About 1 for codes that point everywhere, 0 where all point the same way.
+    """
+    return float(_deviations(z).mean())
+
+
+def dead_share(z: Tensor) -> float:
+    """Share of the dimensions that hardly vary: std·√d of the l2-normalised codes below 0.01.
+
+    z: (n, d). 0 where every dimension speaks, 1 for constant codes.
+    """
+    return float((_deviations(z) < 0.01).double().mean())
+
+
+def _deviations(z: Tensor) -> Tensor:
+    return F.normalize(z, dim=1).std(0, unbiased=False) * math.sqrt(z.shape[1])
+
+
+def effective_rank(z: Tensor) -> float:
+    """RankMe: exp of the entropy of the normalised singular values (Garrido et al. 2023, eq. 1).
+
+    z: (n, d). From 1 (all codes on one line, constant codes among them) to min(n, d) (orthogonal with equal lengths).
+    """
+    values = torch.linalg.svdvals(z.float())
+    shares = values / values.sum().clamp_min(1e-12)
+    return float(torch.exp(-torch.xlogy(shares, shares).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the meter read."""
+
+    spread: float
+    effective_rank: float
+    dead_share: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """Collapsed: one direction is left, or none. Collapsing: fewer than three are, or little spread is left."""
+        if self.spread < 0.1 or self.effective_rank < 1.5 or self.dead_share > 0.95:
+            return "collapsed"
+        if self.spread < 0.4 or self.effective_rank < 3.0 or self.dead_share > 0.5:
+            return "collapsing"
+        return "healthy"
+
+
+@torch.no_grad()
+def health(z: Tensor) -> Health:
+    """The meter's three readings of a batch of codes (n, d)."""
+    z = z.float().cpu()
+    return Health(spread(z), effective_rank(z), dead_share(z))
+
+
+def alignment(z1: Tensor, z2: Tensor) -> float:
+    """Mean squared distance of l2-normalised codes of two views of one image (Wang & Isola 2020, α = 2).
+
+    z1, z2: (n, d). 0 where both views get the same direction, 2 where they are orthogonal, 4 where opposite.
+    """
+    return float((F.normalize(z1, dim=1) - F.normalize(z2, dim=1)).square().sum(1).mean())
+
+
+def uniformity(z: Tensor) -> float:
+    """log of the mean over all pairs of exp(−2‖ẑᵢ − ẑⱼ‖²) of l2-normalised codes (Wang & Isola 2020, t = 2).
+
+    z: (n, d), n ≥ 2. 0 for constant codes, −4 for orthogonal ones; the lower, the more evenly the sphere is used.
+    """
+    return float(torch.pdist(F.normalize(z, dim=1)).square().mul(-2).exp().mean().log())
+
+
+def spectrum(z: Tensor) -> Tensor:
+    """Singular values of codes or features, falling, divided by the first.
+
+    z: (n, d) → (min(n, d),). All 1 for orthogonal codes of one length; 1, 0, 0, … for codes on one line, constant ones
+    among them; all 0 where every code is 0.
+    """
+    values: Tensor = torch.linalg.svdvals(z)
+    return values / values[0].clamp_min(torch.finfo(values.dtype).tiny)
+
+
+def stable_rank(matrix: Tensor) -> float:
+    """‖M‖_F² / ‖M‖₂², the paper's rank of a layer; at most the rank, and hardly moved by small singular values.
+
+    matrix: (m, n). 1 for rank one (a constant matrix among them), min(m, n) where the rows or columns are orthogonal
+    with equal lengths, 0 for the zero matrix.
+    """
+    squares = torch.linalg.svdvals(matrix.detach()).square()
+    return float(squares.sum() / squares[0].clamp_min(torch.finfo(squares.dtype).tiny))
+
+
+def weight_cosine(first: Iterable[Tensor], second: Iterable[Tensor]) -> float:
+    """Cosine between two sets of weights, each taken as one long vector: 1 where one is a multiple of the other."""
+    a, b = _joined(first), _joined(second)
+    return float(a @ b / (a.norm() * b.norm()).clamp_min(torch.finfo(a.dtype).tiny))
+
+
+def weight_distance(first: Iterable[Tensor], second: Iterable[Tensor]) -> float:
+    """‖a − b‖ / ‖a‖ between two sets of weights, each taken as one long vector: 0 where they are the same."""
+    a, b = _joined(first), _joined(second)
+    return float((a - b).norm() / a.norm().clamp_min(torch.finfo(a.dtype).tiny))
+
+
+def _joined(weights: Iterable[Tensor]) -> Tensor:
+    return torch.cat([w.detach().cpu().double().flatten() for w in weights])
+
+
+Readings = dict[str, float | list[float]]
+"""Numbers, and spectra, by name."""
+
+
+class Sample(NamedTuple):
+    """Two views of some images as a frozen learner sees them."""
+
+    features: Tensor
+    """Of the first view, (n, features)."""
+    z1: Tensor
+    z2: Tensor
+    """The codes of both, (n, d)."""
+
+
+def checkup(learner: Learner, views: Views, measures: tuple[Measure, ...], clock: Clock = "fast") -> Readings:
+    """The measures that are asked for, of a learner that is left as it was; codes are those of its fast or slow f."""
+    return _read(learner, _seen_by(learner, clock, views), measures)
+
+
+def _read(learner: Learner, sample: Sample, measures: Iterable[Measure]) -> Readings:
+    readings: Readings = {}
+    for name in measures:
+        readings |= MEASURES[name](learner, sample)
+    return readings
+
+
+def _seen_by(learner: Learner, clock: Clock, views: Views) -> Sample:
+    """What the frozen encoder makes of two views, some images at a time."""
+    f = learner.f if clock == "fast" else learner.slow_encoder()
+    parts = []
+    with frozen(learner):
+        for x1, x2 in zip(views.first.split(AT_ONCE), views.second.split(AT_ONCE), strict=True):
+            features = f.backbone(x1)
+            parts.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])
+    return Sample(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def first_seen(feed: Feed, images: int) -> Part:
+    """Two views of the first images of a feed, the same whenever they are asked for."""
+    feed = replace(feed, batch=min(images, len(feed.images)), parts=1, rank=0, ranks=1, anchor=None)
+    return feed.part(0, 0, torch.arange(feed.batch))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that can be read off the learner of a run."""
+
+    readings: Readings
+    verdict: Verdict
+    protocol: str
+
+
+def report(place: Path, looked: Looked, device: torch.device) -> Report:
+    """Every measure of the learner in a run folder or a checkpoint, on two views of training images."""
+    learner, config, step = learner_of(place)
+    learner = learner.to(device)
+    name = config.data if looked.data is None else settled_place(looked.data)
+    options = config.source if looked.root is None else replace(config.source, root=looked.root)
+    feed = Feed(
+        images=load(name, options).train.images,
+        plan=config.plan,
+        anchor=None,
+        batch=1,
+        seed=config.seed,
+        size=options.image_size,
+        device=device,
+        dtype=next(learner.parameters()).dtype,
+    )
+    views = first_seen(feed, looked.images).views
+    sample = _seen_by(learner, looked.encoder, views)
+    collapse = health(sample.z1)
+    readings: Readings = {**asdict(collapse), **_read(learner, sample, MEASURES)}
+    protocol = (
+        f"{config.method}, {config.backbone}, after step {step}; codes z and features by the {looked.encoder} encoder, "
+        f"of {len(views.first)} training images of {name} in two views, in eval mode"
+    )
+    return Report(readings=readings, verdict=collapse.verdict, protocol=protocol)
+
+
+def _alignment(learner: Learner, sample: Sample) -> Readings:
+    return {"alignment": alignment(sample.z1, sample.z2), "uniformity": uniformity(sample.z1)}
+
+
+def _spectrum(learner: Learner, sample: Sample) -> Readings:
+    return {"spectrum_codes": spectrum(sample.z1).tolist(), "spectrum_features": spectrum(sample.features).tolist()}
+
+
+def _stable_rank(learner: Learner, sample: Sample) -> Readings:
+    ranks: Readings = {}
+    for name, network in learner.predictors().items():
+        layers = [layer.weight for layer in network.modules() if isinstance(layer, nn.Linear)]
+        ranks |= {f"stable_rank_{name}{i + 1}": stable_rank(weight.float().cpu()) for i, weight in enumerate(layers)}
+    return ranks
+
+
+def _slow_gap(learner: Learner, sample: Sample) -> Readings:
+    if learner.slow is None:
+        return {}
+    fast, slow = list(learner.f.parameters()), list(learner.slow.parameters())
+    return {"slow_cosine": weight_cosine(fast, slow), "slow_distance": weight_distance(fast, slow)}
+
+
+MEASURES: Mapping[Measure, Callable[[Learner, Sample], Readings]] = {
+    "alignment": _alignment,
+    "spectrum": _spectrum,
+    "stable-rank": _stable_rank,
+    "slow-gap": _slow_gap,
+}

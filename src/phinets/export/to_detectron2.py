@@ -1,0 +1,149 @@
+"""Weights for Detectron2, and the files that fine-tune a detector from them; Detectron2 itself is not needed."""
+
+import json
+import os
+import pickle
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
+
+from phinets.backbones.translation import CLASSIFIER, detectron2_name, fresh_resnet, torchvision_name
+from phinets.config.errors import UserError
+from phinets.config.export import ExportOptions
+from phinets.export.artifact import Artefact, Target, load_strictly, quoted, same_features
+from phinets.export.detectron2_files import BASE, TRAIN, texts, voc_name
+from phinets.export.source import Source
+from phinets.export.state_dicts import resnet_name
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class PlainPickler(pickle.Pickler):
+    """Pickles arrays by shape, type and bytes alone, so that every version of numpy reads them."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """numpy's own way names a module that numpy 2 moved, which older ones, as detectors have them, don't find."""
+        if not isinstance(value, np.ndarray):
+            return NotImplemented
+        return np.ndarray, (value.shape, value.dtype.str, bytearray(value.tobytes()))
+
+
+class Shape(NamedTuple):
+    """What Detectron2 must be told of a ResNet."""
+
+    depth: int
+    groups: int
+    width: int
+    """Of a group, in the first stage."""
+    bottleneck: bool
+    """Whether it is made of bottleneck blocks, as from ResNet-50 on."""
+
+
+def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+    """A pickle as Detectron2's model zoo has them; configurations beside it, where its C4 head fits the encoder."""
+    name = resnet_name(source, "detectron2")
+    arrays = {
+        detectron2_name(key): value.numpy() for key, value in source.tensors().items() if not key.startswith(CLASSIFIER)
+    }
+    fresh = fresh_resnet(name)
+    fresh.fc = nn.Identity()
+    shape = _shape(fresh)
+    if options.configs is not None and not shape.bottleneck:
+        raise UserError(
+            f"{name} has no configuration to write: Detectron2's C4 head is made of bottleneck blocks, as from "
+            "ResNet-50 on. Leave out --configs; the weights alone can be exported."
+        )
+    folder = options.configs or out.with_name(f"{out.stem}-configs")
+    return Artefact(
+        into=f"Detectron2's {name}",
+        fill=partial(_write, arrays),
+        check=lambda path: _check(source, fresh, path),
+        usage=_training(shape, folder, out) if shape.bottleneck else _settings(shape, source, out),
+        language="sh" if shape.bottleneck else "python",
+        notes=_notes(name, shape, folder),
+        beside=_configurations(shape, source, folder, out) if shape.bottleneck else {},
+    )
+
+
+def _shape(model: Any) -> Shape:
+    """Read off torchvision's model: a stem, a classifier, and two or three convolutions a block."""
+    kinds = [type(module) for module in model.modules()]
+    depth = 2 + 3 * kinds.count(Bottleneck) + 2 * kinds.count(BasicBlock)
+    return Shape(depth, model.groups, model.base_width, Bottleneck in kinds)
+
+
+def _write(arrays: Arrays, file: BinaryIO) -> None:
+    PlainPickler(file, protocol=4).dump({"model": arrays, "__author__": "phinets", "matching_heuristics": True})
+
+
+def _check(source: Source, fresh: nn.Module, path: Path) -> float:
+    """The way back: from the file's names to torchvision's, into a fresh model."""
+    found: Arrays = pickle.loads(path.read_bytes())["model"]
+    tensors: dict[str, Tensor] = {torchvision_name(key): torch.from_numpy(value) for key, value in found.items()}
+    load_strictly(source, fresh, tensors)
+    return same_features(source, fresh)
+
+
+def _configurations(shape: Shape, source: Source, folder: Path, out: Path) -> dict[Path, str]:
+    mean, std = _pixels(source)
+    values = {
+        "weights": json.dumps(_relative(out, folder), ensure_ascii=False),
+        "mean": mean,
+        "std": std,
+        "depth": shape.depth,
+        "groups": shape.groups,
+        "width": shape.width,
+    }
+    return {folder / file: text for file, text in texts(shape.depth, values).items()}
+
+
+def _pixels(source: Source) -> tuple[list[float], list[float]]:
+    """Mean and std of the plan for values from 0 to 255."""
+    mean, std = ([round(255 * value, 3) for value in values] for values in (source.plan.mean, source.plan.std))
+    return mean, std
+
+
+def _relative(path: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(path.absolute(), folder.absolute())).as_posix()
+    except ValueError:  # another drive, on Windows
+        return path.absolute().as_posix()
+
+
+def _notes(name: str, shape: Shape, folder: Path) -> tuple[str, ...]:
+    if not shape.bottleneck:
+        return (f"No detector comes with {name}: Detectron2's C4 head is made of bottleneck blocks. Its FPN takes it.",)
+    listed = ", ".join(f"`{file}`" for file in (BASE, voc_name(shape.depth), TRAIN))
+    return (
+        f"In `{folder.name}`: {listed}: Faster R-CNN C4 with one more batch norm behind res5, VOC07+12, 24,000 steps.",
+        "Names and tensors were checked. The configurations and the script were not run: Detectron2 is no part of "
+        "phinets.",
+    )
+
+
+def _training(shape: Shape, folder: Path, out: Path) -> str:
+    place = shlex.quote(_relative(folder, out.absolute().parent))
+    return f"cd {place}\npython {TRAIN} --config-file {voc_name(shape.depth)} --num-gpus 8"
+
+
+def _settings(shape: Shape, source: Source, out: Path) -> str:
+    mean, std = _pixels(source)
+    lines = {
+        "MODEL.WEIGHTS": quoted(out),
+        "MODEL.RESNETS.DEPTH": shape.depth,
+        "MODEL.RESNETS.RES2_OUT_CHANNELS": shape.width,
+        "MODEL.PIXEL_MEAN": mean,
+        "MODEL.PIXEL_STD": std,
+        "INPUT.FORMAT": '"RGB"',
+    }
+    return "\n".join(f"cfg.{key} = {value}" for key, value in lines.items())
+
+
+TARGET = Target(endings=(".pkl",), options=("configs",), make=make)

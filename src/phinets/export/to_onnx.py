@@ -1,0 +1,117 @@
+"""An ONNX graph, which runs without torch."""
+
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor, nn
+
+from phinets.config.errors import UserError
+from phinets.config.export import ExportOptions
+from phinets.export.artifact import Artefact, Target, quoted, require_same
+from phinets.export.source import Source
+
+INPUT, OUTPUT = "images", "features"
+CLOSE = 1e-4
+"""How far features in onnxruntime may lie from torch's, in units of the largest, or of 1."""
+
+
+class WithPreprocessing(nn.Module):
+    """An encoder of bytes: uint8 RGB (n, 3, s, s) → (x/255 − mean) / std → feature (n, d)."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, encoder: nn.Module, source: Source) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.register_buffer("mean", torch.tensor(source.plan.mean)[:, None, None])
+        self.register_buffer("std", torch.tensor(source.plan.std)[:, None, None])
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.encoder((images.float() / 255 - self.mean) / self.std)
+        return features
+
+
+def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+    """The graph with a batch of any size, normalised floats or bytes going in; traced when it is written."""
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        _required(package)
+    inside = options.with_preprocessing
+    model = WithPreprocessing(source.encoder, source) if inside else source.encoder
+    given: Callable[[Tensor], Tensor] = (lambda images: images) if inside else source.normalised
+    side, kind = source.size, "uint8, RGB, 0 to 255" if inside else "float32, RGB, normalised as below"
+    return Artefact(
+        into=f"onnxruntime, opset {options.opset}",
+        fill=lambda file: _write(file, _graph(model, given(source.images(2)), source, options.opset)),
+        check=lambda path: require_same(source, _runner(path, given), CLOSE),
+        usage=_usage(out, "uint8" if inside else "float32", side),
+        notes=(f"Input `{INPUT}`: (n, 3, {side}, {side}), {kind}. Output `{OUTPUT}`: (n, {source.width}) float32.",),
+    )
+
+
+def _write(file: BinaryIO, graph: bytes) -> None:
+    file.write(graph)
+
+
+def _graph(model: nn.Module, example: Tensor, source: Source, opset: int) -> bytes:
+    """The serialised graph; torch's exporter speaks on standard output, which is not its place."""
+    model.eval()
+    try:
+        with redirect_stdout(StringIO()):
+            program: Any = torch.onnx.export(
+                model, (example,), dynamo=True, verbose=False, opset_version=opset,
+                input_names=[INPUT], output_names=[OUTPUT], dynamic_shapes=({0: torch.export.Dim("batch")},),
+            )  # fmt: skip
+        graph = program.model_proto
+        written = next(each.version for each in graph.opset_import if not each.domain)
+        if written == opset:
+            _required("onnx").helper.set_model_props(graph, dict(source.said))
+            serialised: bytes = graph.SerializeToString()
+            return serialised
+    except Exception as error:  # an exporter may raise anything
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"torch can't express '{source.subject.backbone}' in ONNX: {first}. Use --to safetensors, or torch 2.6 and "
+            "above."
+        ) from error
+    raise UserError(f"torch wrote opset {written}, not {opset}: it can't translate that far. Leave out --opset.")
+
+
+def _runner(path: Path, given: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """What onnxruntime computes from uint8 images with the graph in a file."""
+    runtime = _required("onnxruntime")
+    try:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise UserError(
+            f"onnxruntime does not take the graph: {error}. Nothing was written; try another --opset."
+        ) from error
+    return lambda images: torch.from_numpy(session.run([OUTPUT], {INPUT: given(images).numpy()})[0])
+
+
+def _required(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise UserError(f'--to onnx needs {package}, which is not installed: pip install "phinets[onnx]".') from None
+
+
+def _usage(out: Path, dtype: str, side: int) -> str:
+    return "\n".join(
+        [
+            "import numpy as np",
+            "import onnxruntime",
+            "",
+            f"images = np.zeros((8, 3, {side}, {side}), np.{dtype})  # yours",
+            f"session = onnxruntime.InferenceSession({quoted(out)})",
+            f'features = session.run(["{OUTPUT}"], {{"{INPUT}": images}})[0]',
+        ]
+    )
+
+
+TARGET = Target(endings=(".onnx",), options=("with_preprocessing", "opset"), make=make)

@@ -1,0 +1,164 @@
+"""Recipes: functions that return a whole run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from phinets.config.continual import ContinualConfig, Reading, Remembering, Tasks
+from phinets.config.errors import look_up
+from phinets.config.methods import LearnerOptions
+from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig
+
+SMALL_HEADS = LearnerOptions(projector=(256, 256), h_hidden=(64,), g_hidden=(64,))
+
+
+def default() -> RunConfig:
+    """X-PhiNet on shapes with resnet-tiny: the main job, about five minutes on two CPU cores."""
+    return RunConfig(
+        backbone="resnet-tiny",
+        epochs=9,
+        batch=128,
+        source=DataOptions(train_images=20_000, test_images=5_000),
+        learner=SMALL_HEADS,
+        optimisation=Optimisation(lr=0.24, warmup_epochs=1.0),
+        judging=Judging(look_every=156, live_bank=2_000, live_queries=1_000, final_bank=5_000, knn_k=50),
+    )
+
+
+def smoke() -> RunConfig:
+    """The same job on a tenth of the images, in seconds: for tests and for a first look."""
+    return replace(
+        default(),
+        epochs=2,
+        source=DataOptions(train_images=2_000, test_images=500),
+        optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
+        judging=Judging(look_every=10, live_bank=1_000, live_queries=500, final_bank=1_000, knn_k=50),
+    )
+
+
+def paper() -> RunConfig:
+    """The paper's CIFAR-10 settings (ResNet-18, batch 512, 800 epochs, wd 5e-4): for a GPU."""
+    return RunConfig(data="cifar10")
+
+
+def online() -> RunConfig:
+    """Online learning: X-PhiNet (cosine) on 120,000 shapes that arrive once each, about four minutes on two cores."""
+    return replace(
+        default(),
+        method="x-phinet/cosine",
+        data="stream:shapes",
+        epochs=1,
+        source=DataOptions(train_images=120_000, test_images=5_000),
+        optimisation=Optimisation(lr=0.24, warmup_epochs=0.1),
+        judging=Judging(
+            look_every=0,
+            look_at=(1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
+            live_bank=2_000,
+            live_queries=1_000,
+            final_bank=5_000,
+            knn_k=50,
+        ),
+    )
+
+
+def paper_online() -> RunConfig:
+    """The paper's online learning: CIFAR-5m for 8 epochs, with its CIFAR-10 settings (wd 2e-5): for a GPU.
+
+    As many images as in 800 epochs of CIFAR-10. Weight decay: the best of the paper's table for X-PhiNet. Warm-up: as
+    many images as CIFAR-10's ten epochs have. The paper shuffles each epoch, so the data are cifar5m; stream:cifar5m
+    shows them as they lie on the disk. Barlow Twins needs --lr 0.003.
+    """
+    return RunConfig(
+        method="x-phinet/cosine",
+        data="cifar5m",
+        epochs=8,
+        optimisation=Optimisation(weight_decay=2e-5, warmup_epochs=0.1),
+        judging=Judging(
+            look_every=2_000,
+            look_at=(10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000),
+        ),
+    )
+
+
+def paper_online_one_epoch() -> RunConfig:
+    """The same in one epoch, each image seen once (wd 1e-4, the best of the paper's table for it): for a GPU."""
+    online = paper_online()
+    return replace(
+        online,
+        epochs=1,
+        optimisation=replace(online.optimisation, weight_decay=1e-4),
+        judging=replace(online.judging, look_at=online.judging.look_at[:-1]),  # an epoch has five million images
+    )
+
+
+RECIPES: Mapping[str, Callable[[], RunConfig]] = {
+    "default": default,
+    "smoke": smoke,
+    "online": online,
+    "paper": paper,
+    "paper-online": paper_online,
+    "paper-online/one-epoch": paper_online_one_epoch,
+}
+
+
+def recipe(name: str) -> RunConfig:
+    """The recipe called `name`."""
+    return look_up("recipe", name, RECIPES)()
+
+
+def describe_recipe(name: str) -> str:
+    """A recipe in one line."""
+    return (look_up("recipe", name, RECIPES).__doc__ or "").splitlines()[0].rstrip(".")
+
+
+def split_shapes() -> ContinualConfig:
+    """The embedded world in five tasks of two forms, resnet-tiny: about five minutes on two CPU cores."""
+    return ContinualConfig(
+        method="x-phinet/cosine",
+        backbone="resnet-tiny",
+        views="simsiam-cifar",
+        batch=128,
+        epochs_per_task=8,
+        source=DataOptions(train_images=20_000, test_images=3_000),
+        memory=Remembering(distil_hidden=(256,)),
+        learner=SMALL_HEADS,
+        optimisation=Optimisation(lr=0.12, schedule="constant", warmup_epochs=0.0),
+        judging=Judging(look_every=124, live_bank=1_000, live_queries=500, final_bank=1_000, knn_k=50),
+        reading=Reading(readouts=("task-knn", "task-linear", "class-knn")),
+    )
+
+
+def split_cifar10() -> ContinualConfig:
+    """CIFAR-10 in five tasks of two classes, ResNet-18, 200 epochs per task, as in UCL's code: for a GPU."""
+    return ContinualConfig(
+        method="x-phinet/cosine",
+        data="cifar10",
+        judging=Judging(look_every=500, live_bank=5_000, live_queries=1_000),
+    )
+
+
+def split_cifar100() -> ContinualConfig:
+    """CIFAR-100 in twenty tasks of five classes, as in UCL's code (--tasks 10x10 is common, too): for a GPU."""
+    return replace(split_cifar10(), data="cifar100", stream=Tasks(tasks="20x5"))
+
+
+def split_cifar5m() -> ContinualConfig:
+    """CIFAR-5m in five tasks of two classes, one pass over each (--epochs-per-task 2 for the paper's other table)."""
+    return replace(split_cifar10(), data="cifar5m", epochs_per_task=1)
+
+
+BENCHMARKS: Mapping[str, Callable[[], ContinualConfig]] = {
+    "split-shapes": split_shapes,
+    "split-cifar10": split_cifar10,
+    "split-cifar100": split_cifar100,
+    "split-cifar5m": split_cifar5m,
+}
+
+
+def benchmark(name: str) -> ContinualConfig:
+    """The benchmark called `name`."""
+    return look_up("benchmark", name, BENCHMARKS)()
+
+
+def describe_benchmark(name: str) -> str:
+    """A benchmark in one line."""
+    return (look_up("benchmark", name, BENCHMARKS).__doc__ or "").splitlines()[0].rstrip(".")

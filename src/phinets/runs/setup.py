@@ -1,0 +1,197 @@
+"""What a run is made of: everything checked and ready before anything is written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import nn
+
+from phinets.config.continual import ContinualConfig
+from phinets.config.errors import UserError
+from phinets.config.methods import Clock
+from phinets.config.run import Training
+from phinets.data import Images, Rejects
+from phinets.evaluation.evaluator import Eye
+from phinets.methods import Learner, distil, learner
+from phinets.runtime import distributed
+from phinets.runtime.batch_norm import synchronise_norms
+from phinets.runtime.devices import Precision
+from phinets.runtime.distributed import local_device
+from phinets.training.journal import require_trackers
+from phinets.training.loader import Feed
+from phinets.training.loop import Memory
+from phinets.training.optimizers import build_optimiser
+from phinets.training.schedule import Course, Timetable
+from phinets.training.step import Trainee, wrap_distributed
+from phinets.views import make_views, random_stream
+
+C = TypeVar("C", bound=Training)
+
+
+class KeptMemory(Memory, Protocol):
+    """A memory that goes into the checkpoints."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that it remembers."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Become what `state` was taken from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Everything a run is made of, checked and ready."""
+
+    config: Training
+    device: torch.device
+    trainee: Trainee
+    course: Course
+    live: Callable[[nn.Module], float | None]
+    """kNN on few images, for the eye during training; None where there are no labels."""
+    rejects: Rejects
+    data: dict[str, str]
+    """The fingerprint of what is learned from and asked about."""
+    memory: KeptMemory | None = None
+
+    @property
+    def judged(self) -> dict[str, nn.Module]:
+        """The backbones that are judged, by what their numbers' names end in."""
+        learner = self.trainee.learner
+        match self.config.judging.judged_encoder:
+            case "both":
+                return {"": learner.encoder("fast"), "_slow": learner.encoder("slow")}
+            case clock:
+                return {"": learner.encoder(clock)}
+
+    @property
+    def kept(self) -> dict[Clock, nn.Module]:
+        """The backbones that a run leaves behind."""
+        learner = self.trainee.learner
+        slow: dict[Clock, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
+        return {"fast": learner.encoder("fast"), **slow}
+
+
+def settled(config: C) -> C:
+    """The same run with nothing left open that a later day or another folder would answer otherwise."""
+    root = config.source.root and str(Path(config.source.root).expanduser().absolute())
+    known = replace(config.resolved, data=settled_place(config.data), source=replace(config.source, root=root))
+    if not isinstance(known, ContinualConfig):
+        return known
+    places = tuple(map(settled_place, known.stream.task_data))
+    appended = tuple(replace(task, data=settled_place(task.data)) for task in known.appended)
+    return replace(known, stream=replace(known.stream, task_data=places), appended=appended)
+
+
+def settled_place(data: str) -> str:
+    """The name of data, and where they lie in full where they have a place."""
+    kind, colon, place = data.partition(":")
+    if colon and kind == "stream":
+        return f"stream:{settled_place(place)}"
+    return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data
+
+
+class Workshop(NamedTuple):
+    """What a bench stands in: the device, the learner on it, and how images are shown to encoders."""
+
+    config: Training
+    precision: Precision
+    learner: Learner
+    eye: Eye
+
+    def trainee(self) -> Trainee:
+        """The learner and what changes its weights; called once it has all of its parts."""
+        config, device = self.config, self.precision.device
+        return Trainee(
+            learner=self.learner,
+            optimiser=build_optimiser(self.learner, config.optimisation),
+            precision=self.precision,
+            model=wrap_distributed(self.learner, device, config.source.image_size),
+        )
+
+    def feed(self, images: Images, called: str, first_step: int = 0, first_epoch: int = 0) -> Feed:
+        """What shows images to the learner, from a step of the run on."""
+        config = self.config
+        if config.batch > len(images):
+            raise UserError(
+                f"the batch of {config.batch} is larger than the data: {called} gives {len(images)} training images. "
+                f"Use --batch {len(images)} or less, or more --train-images."
+            )
+        make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles it once
+        return Feed(
+            images=images,
+            plan=config.plan,
+            anchor=self.learner.anchor,
+            batch=config.batch,
+            seed=config.seed,
+            size=config.source.image_size,
+            device=self.precision.device,
+            dtype=self.precision.weights,
+            channels_last=config.compute.channels_last,
+            parts=config.compute.accumulate,
+            rank=distributed.rank(),
+            ranks=distributed.world_size(),
+            first_step=first_step,
+            first_epoch=first_epoch,
+        )
+
+    def timetable(self, feed: Feed, epochs: int) -> Timetable:
+        """When what happens in so many passes over what a feed shows."""
+        return Timetable(
+            steps_per_epoch=feed.steps_per_epoch,
+            epochs=epochs,
+            warmup_epochs=self.config.optimisation.warmup_epochs,
+            peak_lr=self.config.peak_lr,
+            shape=self.config.optimisation.schedule,
+        )
+
+
+def workshop(config: Training) -> Workshop:
+    """The workshop of a run, or an error that says what can't be."""
+    require_trackers(config.compute.log)
+    if config.compute.threads is not None:
+        torch.set_num_threads(config.compute.threads)
+    device = local_device(config.compute.device)
+    precision = Precision(config.compute.precision, device)
+    rejects = Rejects(config.source.max_bad_images)
+    eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
+    return Workshop(config, precision, build_learner(config, device, precision.weights), eye)
+
+
+def build_learner(config: Training, device: torch.device, dtype: torch.dtype) -> Learner:
+    """The learner with the weights that the seed gives, on its device."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(random_stream(config.seed, "init").initial_seed())
+        model = bare_learner(config)
+    model = model.to(device, dtype)
+    if distributed.world_size() > 1:
+        synchronise_norms(model, device)
+    if config.compute.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    if config.compute.compile:
+        _compile(model, config.source.image_size, device, dtype)
+    return model
+
+
+def bare_learner(config: Training) -> Learner:
+    """The learner that a config describes, with whatever weights torch's generator gives."""
+    size = config.source.image_size
+    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    if isinstance(config, ContinualConfig) and config.memory.distil == "cassle":
+        distil(model, weight=config.memory.distil_weight, hidden=config.memory.distil_hidden)
+    return model
+
+
+def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype) -> None:
+    """Compile the encoders, and try f once, so that a machine that can't is found out before anything is written."""
+    for encoder in filter(None, (model.f, model.slow)):
+        encoder.compile()
+    try:
+        with torch.no_grad():
+            model.f.eval()(torch.zeros(2, 3, size, size, device=device, dtype=dtype))
+    except Exception as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
+    finally:
+        model.train()

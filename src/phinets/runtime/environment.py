@@ -1,0 +1,72 @@
+"""What a number was made with."""
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import phinets
+from phinets.runtime import distributed
+
+PACKAGES = ("torch", "torchvision", "numpy", "scipy", "safetensors", "tyro")
+
+
+def environment(seed: int, device: torch.device, precision: str) -> dict[str, Any]:
+    """Versions, commit, seed and device: env.json."""
+    return {
+        "phinets": phinets.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {package: _version(package) for package in PACKAGES},
+        "seed": seed,
+        "device": str(device),
+        "device_name": device_name(device),
+        "precision": precision,
+        "threads": torch.get_num_threads(),
+        "processes": distributed.world_size(),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """What the system calls a device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+
+
+@cache
+def _processor() -> str:
+    """The processor's own name where the system tells it, as Linux does, else what kind it is."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the checkout that the package runs from, with + where files were changed; None outside of one."""
+    home = Path(phinets.__file__).parent
+    try:
+        found = _git(home, "rev-parse", "HEAD")
+        return found + ("+" if _git(home, "status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(home: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=home, capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,163 @@
+"""The journal of a run: one JSON object a line, in the order in which things happened."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from phinets.config.errors import UserError, look_up
+from phinets.runtime.files import cure
+
+
+class Tracker(Protocol):
+    """A further place for the numbers."""
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Take a line of the journal."""
+
+    def close(self) -> None:
+        """Say that no more will come."""
+
+
+class Journal:
+    """metrics.jsonl, and the trackers that want to see each line; without a path, nothing is written anywhere.
+
+    It begins at byte `at`: what stands behind it was written after the checkpoint that a run goes on from, and will be
+    written again.
+    """
+
+    def __init__(self, path: Path | None, trackers: tuple[Tracker, ...] = (), at: int = 0) -> None:
+        self._file = None if path is None else _opened(path, at)
+        self._trackers = trackers
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """Append the rows and hand them to the system at once."""
+        if self._file is None:
+            return
+        rest = memoryview("".join(json.dumps(row) + "\n" for row in rows).encode())
+        with self._complaint():
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[self._file.write(rest) :]
+        for tracker in self._trackers:
+            for row in rows:
+                tracker.write(row)
+
+    def settled(self) -> int:
+        """See to it that every line is on the disk, and say how many bytes there are."""
+        if self._file is None:
+            return 0
+        with self._complaint():
+            os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    @contextmanager
+    def _complaint(self) -> Iterator[None]:
+        assert self._file is not None
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. {cure(error)}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+        for tracker in self._trackers:
+            tracker.close()
+
+
+def _opened(path: Path, at: int) -> FileIO:
+    """The file, cut at byte `at`; unbuffered, so that nothing waits in memory."""
+    try:
+        file = FileIO(path, "a")
+    except OSError as error:
+        raise UserError(f"the journal '{path}' can't be opened: {error.strerror}.") from error
+    there = file.tell()
+    if there < at:
+        raise UserError(
+            f"'{path}' has {there} bytes, but had {at} when the checkpoint was made: lines are missing. Put the file "
+            "back, or repeat the run with --config."
+        )
+    file.truncate(at)
+    file.seek(at)
+    return file
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The lines of a journal."""
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise UserError(f"'{path}' is not a journal that can be read: {error}.") from error
+    if not all(isinstance(row, dict) and {"kind", "step"} <= row.keys() for row in rows):
+        raise UserError(f"'{path}' is not a journal of phinets: a line does not say its kind and step.")
+    return rows
+
+
+def require_trackers(names: tuple[str, ...]) -> None:
+    """Say what is not installed before anything is trained."""
+    for name in names:
+        if find_spec(name) is None:
+            raise UserError(f"--log {name} needs {name}, which is not installed: pip install 'phinets[{name}]'.")
+
+
+def open_trackers(names: tuple[str, ...], folder: Path, config: dict[str, Any], done: int = 0) -> tuple[Tracker, ...]:
+    """The trackers called for; those of a run that goes on after `done` steps forget what they heard beyond them."""
+    return tuple(look_up("tracker", name, TRACKERS)(folder, config, done) for name in names)
+
+
+class TensorBoard:
+    """Scalars for `tensorboard --logdir RUN`."""
+
+    def __init__(self, folder: Path, config: dict[str, Any], done: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Every number of the row under its own name."""
+        for name, value in _numbers(row):
+            self._writer.add_scalar(name, value, row["step"])
+
+    def close(self) -> None:
+        """Flush."""
+        self._writer.close()
+
+
+class WandB:
+    """A run in the project `phinets` on Weights & Biases; its id stays in the run folder, so that it can go on."""
+
+    def __init__(self, folder: Path, config: dict[str, Any], done: int) -> None:
+        import wandb
+
+        note = folder / "wandb" / "phinets-id"
+        known = note.read_text().strip() if done and note.exists() else None
+        self._run = wandb.init(
+            project="phinets", name=folder.name, dir=str(folder), config=config, id=known, resume="allow"
+        )
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(self._run.id)
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Every number of the row under its own name."""
+        self._run.log(dict(_numbers(row)), step=row["step"])
+
+    def close(self) -> None:
+        """Send the rest."""
+        self._run.finish()
+
+
+TRACKERS: Mapping[str, Callable[[Path, dict[str, Any], int], Tracker]] = {"tensorboard": TensorBoard, "wandb": WandB}
+
+
+def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    return ((k, v) for k, v in row.items() if isinstance(v, int | float) and k not in ("step", "epoch"))

@@ -1,0 +1,174 @@
+"""`phinets embed` that is cut: it goes on, and nobody can tell from the file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+import torch
+
+import phinets
+from phinets.embed import embed as embedding
+from phinets.embed.shards import Shards, shards_beside
+from phinets.evaluation import feature_sets as feature_tables
+from tests.cli.test_embed import table
+from tests.cli.test_main import said
+from tests.data import making
+
+Capture = pytest.CaptureFixture[str]
+
+
+class PlugError(Exception):
+    """Somebody pulled the plug."""
+
+
+def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch becomes a shard, and the work ends abruptly after so many."""
+    monkeypatch.setattr(embedding, "SECONDS", -1.0)
+    add = Shards.add
+
+    def adding(self: Shards, *what: Any) -> None:
+        if len(self.parts) == batches:
+            raise PlugError
+        add(self, *what)
+
+    monkeypatch.setattr(Shards, "add", adding)
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_who_is_cut_goes_on_and_gets_the_identical_file(
+    ending: str, embed: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(feature_tables, "GROUP", 5)  # across the ends of shards
+    (photos / "apple" / "05.jpg").write_bytes(b"")
+    words = [*embed, "--batch", "4"]
+    whole, cut = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
+    first = said([*words, "--out", str(whole), "--json"], capsys)
+    for batches in (2, 5):
+        with monkeypatch.context() as patched:
+            cut_after(batches, patched)
+            with pytest.raises(PlugError):
+                said([*words, "--out", str(cut)], capsys)
+        assert not cut.exists()
+        assert len(list(shards_beside(cut).glob("batches-*.npz"))) == batches
+    seen: list[int] = []
+    forward = phinets.Encoder.forward
+
+    def counted(self: phinets.Encoder, given: Any) -> torch.Tensor:
+        seen.append(len(given))
+        return forward(self, given)
+
+    monkeypatch.setattr(phinets.Encoder, "forward", counted)
+    code, told, err = said([*words, "--out", str(cut), "--json"], capsys)
+    assert code == 0, err
+    assert seen == [4, 3]  # of 27 images, five batches of four were there
+    assert "going on after 20 of 27 images" in err
+    assert cut.read_bytes() == whole.read_bytes()
+    assert json.loads(told) == json.loads(first[1]) | {"out": str(cut)}
+    assert not shards_beside(cut).exists()
+
+
+def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
+    embed: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, words = tmp_path / "f.npz", [*embed, "--batch", "4"]
+    with monkeypatch.context() as patched:
+        cut_after(4, patched)
+        with pytest.raises(PlugError):
+            said([*words, "--out", str(out)], capsys)
+    shards = sorted(shards_beside(out).glob("batches-*"))
+    whole = shards[0].read_bytes()
+    shards[0].write_bytes(whole[: len(whole) // 2])
+    code, _, err = said([*words, "--out", str(out)], capsys)
+    assert code == 2
+    assert f"the shard '{shards[0]}' can't be read" in err
+    assert "Take it and all later ones away" in err
+    shards[0].write_bytes(whole)
+    shards[1].unlink()
+    assert said([*words, "--out", str(out)], capsys)[0] == 0
+    assert said([*words, "--out", str(tmp_path / "g.npz")], capsys)[0] == 0
+    assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
+
+
+def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "f.npz"
+    begun = [*embed, "--out", str(out), "--batch", "4"]
+    with monkeypatch.context() as patched:
+        cut_after(2, patched)
+        with pytest.raises(PlugError):
+            said(begun, capsys)
+    for other, differs in ((["--encoder", "slow"], "weights"), (["--image-size", "24"], "image_size")):
+        code, _, err = said([*begun, *other], capsys)
+        assert code == 2
+        assert f"differs in {differs}" in err
+        assert "--overwrite to begin anew" in err
+    os.utime(photos / "pear" / "01.jpg", (1, 1))
+    code, _, err = said(begun, capsys)
+    assert code == 2
+    assert "differs in images.all" in err
+    assert said([*begun, "--overwrite"], capsys)[0] == 0
+    assert len(table(out)["features"]) == 26
+    assert not shards_beside(out).exists()
+
+
+def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
+    embed: list[str], photos: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, forward = tmp_path / "f.npz", phinets.Encoder.forward
+
+    def interrupted(self: phinets.Encoder, given: Any) -> torch.Tensor:
+        signal.raise_signal(signal.SIGTERM)
+        return forward(self, given)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patched:
+        patched.setattr(phinets.Encoder, "forward", interrupted)
+        code, _, err = said([*embed, "--out", str(out), "--batch", "8"], capsys)
+    assert code == 128 + signal.SIGTERM
+    assert "stopped by SIGTERM after 8 of 26 images; the same command goes on from there" in err
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert said([*embed, "--out", str(out), "--batch", "8"], capsys)[0] == 0
+    assert said([*embed, "--out", str(tmp_path / "g.npz"), "--batch", "8"], capsys)[0] == 0
+    assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
+
+
+SHARD_AFTER_SHARD = """
+import sys
+from phinets.cli import main
+from phinets.experiments import embed
+embed.SECONDS = -1.0
+main(sys.argv[1:])
+"""
+"""`phinets embed` in a process of its own, where every batch becomes a shard."""
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
+    run_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """SIGKILL at whatever moment comes, three times; then it is left alone."""
+    for i in range(240):
+        making.save(tmp_path / "many" / f"{i:03d}.png", making.picture(64, 64, seed=i))
+    base = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'many'}", "--batch", "2", "--device", "cpu"]
+    out = tmp_path / "cut.npz"
+    for kill in range(4):
+        process = subprocess.Popen([sys.executable, "-c", SHARD_AFTER_SHARD, *base, "--out", str(out)])
+        until, wanted = monotonic() + 60, 25 * (kill + 1) if kill < 3 else 1_000
+        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.poll() is None:
+            assert monotonic() < until, "it does not move"
+            sleep(0.002)
+        assert out.exists() == (kill == 3)
+        process.kill()
+        process.wait()
+    assert said([*base, "--out", str(tmp_path / "whole.npz")], capsys)[0] == 0
+    assert out.read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.npz", "many", "whole.npz"]

@@ -1,0 +1,350 @@
+"""A detection transfer from its config to its folder: repeated, cut and gone on with, and learning something."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from PIL import Image
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import phinets
+from phinets.config.detection import Detection, Pictures, detection_recipe
+from phinets.config.detection_record import DetectionRecord
+from phinets.config.errors import StoppedError, UserError
+from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
+from phinets.detection.boxes import Found
+from phinets.runs.detect import (
+    Trial,
+    Unwatched,
+    _settled,
+    detect,
+    found_in,
+    precisions,
+    prepared,
+    read_found,
+    resume_detection,
+)
+from phinets.runtime.signals import Signals
+from phinets.training.checkpoint import newest_checkpoint
+from tests.detection.making import squares, voc
+
+SMOKE = detection_recipe("smoke")
+IMAGES = Pictures(train_sides=(48, 64), test_side=64, max_side=80)
+QUICK = replace(
+    SMOKE,
+    training=replace(SMOKE.training, iterations=4, batch=2, drops=(3,)),
+    compute=replace(SMOKE.compute, device="cpu", checkpoint_every="2steps"),
+)
+
+
+def quick(home: Path, **changes: Any) -> Detection:
+    return replace(QUICK, pictures=replace(IMAGES, data=f"voc:{home}"), **changes)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return squares(tmp_path_factory.mktemp("squares"))
+
+
+@pytest.fixture(scope="module")
+def record(home: Path, run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> DetectionRecord:
+    return detect(run_folder, quick(home, scratch=True), tmp_path_factory.mktemp("detect") / "one")
+
+
+class Cutter(Unwatched):
+    """Sends this process a SIGTERM after some steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def stepped(self, row: Mapping[str, Any]) -> None:
+
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_transfer_leaves_everything_that_it_says(record: DetectionRecord) -> None:
+    folder, summary = Path(record.folder), record.summary
+    assert {path.name for path in folder.iterdir()} == {
+        "detection.yaml", "env.json", "encoder", "scratch", "curves.png", "detections.png", "summary.json",
+    }  # fmt: skip
+    assert json.loads((folder / "summary.json").read_text())["arms"][1]["name"] == "scratch"
+    assert [arm.name for arm in summary.arms] == ["encoder", "scratch"]
+    assert summary.arms[0].called.startswith("fast encoder of x-phinet, resnet-tiny")
+    assert [row["step"] for row in record.journals["scratch"]] == [1, 2, 3, 4]
+    assert summary.arms[0].loss_first == record.journals["encoder"][0]["loss"]
+    for words in ("16 pictures learned from, 6 asked about, 2 classes", "4 steps of batch 2", "shorter side 48–64"):
+        assert words in summary.protocol
+    assert summary.paper is None
+
+
+def test_the_numbers_are_those_of_the_kept_detections(record: DetectionRecord, home: Path, run_folder: Path) -> None:
+    scenes = prepared(run_folder, quick(home)).scenes
+    for arm in record.summary.arms:
+        found = read_found(Path(record.folder) / arm.name / "found.json")
+        assert precisions(scenes, found) == arm.precision
+        assert set(arm.precision) == {"coco", "voc07", "voc12"}
+        assert set(arm.precision["coco"].per_class) == {"bar", "square"}
+
+
+def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord) -> None:
+    for arm in ("encoder", "scratch"):
+        path = Path(record.folder) / arm / "detector.safetensors"
+        state, _ = newest_checkpoint(path.parent / "checkpoints")
+        assert state is not None
+        kept = load_file(path)
+        assert kept.keys() == state["detector"].keys()
+        assert all(torch.equal(kept[name], value) for name, value in state["detector"].items())
+        with safe_open(path, framework="pt") as file:
+            about = json.loads(file.metadata().pop("phinets"))
+        assert (about["classes"], about["backbone"]) == (["bar", "square"], "resnet-tiny")
+        assert "data" not in about["detection"]["pictures"]  # whose weights travel, whose folders don't
+
+
+@pytest.mark.parametrize("arm", ["encoder", "scratch"])
+def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: DetectionRecord, home: Path) -> None:
+    detector = phinets.load_detector(record.folder, arm, device="cpu")
+    told = read_found(Path(record.folder) / arm / "found.json")
+    names = (home / "ImageSets" / "Main" / "test.txt").read_text().split()
+    paths = [home / "JPEGImages" / f"{name}.jpg" for name in names]
+    opened = [Image.open(path) for path in paths]
+    arrays = np.stack([np.asarray(Image.open(path)) for path in paths])
+    assert detector.classes == ("bar", "square")
+    assert sum(len(one.scores) for one in told) > 0
+    for given in (paths, opened, arrays, list(arrays)):
+        found = detector(given)
+        assert len(found) == len(told) == 6
+        for one, wanted in zip(found, told, strict=True):
+            assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, wanted, strict=True))
+    assert len(detector(paths[0])) == 1
+
+
+def test_a_detector_that_is_not_there_is_named(record: DetectionRecord, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no arm of a detection transfer called 'encoders'"):
+        phinets.load_detector(record.folder, "encoders")
+    with pytest.raises(UserError, match="there is no detector"):
+        phinets.load_detector(tmp_path)
+
+
+def assert_same(one: Path, two: Path) -> None:
+    """Weights and detections, bit for bit, and the journal."""
+    for name in ("found.json", "metrics.jsonl", "detector.safetensors"):
+        assert (one / name).read_bytes() == (two / name).read_bytes(), name
+
+
+def test_the_same_transfer_again_gives_the_same_bits_whatever_torch_s_seed(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    torch.manual_seed(99)
+    detect(run_folder, quick(home), tmp_path / "again")
+    assert_same(tmp_path / "again" / "encoder", Path(record.folder) / "encoder")
+
+
+@pytest.mark.parametrize("steps", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
+def test_cut_and_gone_on_equals_uncut_bit_for_bit(
+    steps: int, record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cut"
+    with pytest.raises(StoppedError, match=r"stopped by SIGTERM after step .* Go on with: phinets detect --resume"):
+        detect(run_folder, quick(home, scratch=True), folder, watcher=Cutter(steps))
+    assert not (folder / "summary.json").exists()
+    resumed = resume_detection(folder)
+    for arm in ("encoder", "scratch"):
+        assert_same(folder / arm, Path(record.folder) / arm)
+    assert [a.precision for a in resumed.summary.arms] == [a.precision for a in record.summary.arms]
+
+
+@pytest.mark.slow
+def test_going_on_from_the_checkpoint_before_a_torn_one_gives_the_same_bits(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "torn"
+    with pytest.raises(StoppedError):
+        detect(run_folder, quick(home), folder, watcher=Cutter(3))
+    newest = sorted((folder / "encoder" / "checkpoints").glob("step-*3.*.pt"))[-1]
+    newest.write_bytes(newest.read_bytes()[:-10])
+    resume_detection(folder)
+    assert_same(folder / "encoder", Path(record.folder) / "encoder")
+
+
+def test_a_finished_transfer_is_only_read(record: DetectionRecord) -> None:
+    folder = Path(record.folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert resume_detection(folder) == record
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, weights, folder = tmp_path / "own", tmp_path / "w.safetensors", tmp_path / "cut"
+    shutil.copytree(home, own)
+    shutil.copy(run_folder / "backbone.safetensors", weights)
+    with pytest.raises(StoppedError):
+        detect(weights, quick(own), folder, watcher=Cutter(2))
+    begun = yaml.safe_load((folder / "detection.yaml").read_text())
+    assert Path(begun["target"]) == weights
+    with pytest.raises(UserError, match=r"begun with other settings \(seed was 0, not 5"):
+        resume_detection(folder, replace(prepared(weights, quick(own)).config, seed=5))
+    xml = own / "Annotations" / "000.xml"
+    kept = xml.read_text()
+    xml.write_text(kept.replace("<difficult>0", "<difficult>1", 1))
+    with pytest.raises(UserError, match=r"pictures_read\.train was 16 pictures"):
+        resume_detection(folder)
+    xml.write_text(kept)
+    with safe_open(weights, framework="pt") as file:
+        said = file.metadata()
+    save_file({name: value + 1 for name, value in load_file(weights).items()}, weights, said)
+    with pytest.raises(UserError, match=r"weights was .* and is"):
+        resume_detection(folder)
+
+
+def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_finished(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "cut"
+    shutil.copytree(home, own)
+    with pytest.raises(StoppedError):
+        detect(run_folder, quick(own, scratch=True), folder, watcher=Cutter(5))
+    shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
+    listed = own / "ImageSets" / "Main" / "trainval.txt"
+    listed.write_text("\n".join(listed.read_text().split()[1:]))
+    with pytest.raises(UserError, match=r"since the transfer was begun \(pictures_read\.train was 16 pictures"):
+        resume_detection(folder)
+    assert not (folder / "scratch").exists()
+
+
+class Breaker(Unwatched):
+    """Breaks every picture to learn from after the first step; mends them when asked."""
+
+    def __init__(self, home: Path) -> None:
+        ids = (home / "ImageSets" / "Main" / "trainval.txt").read_text().split()
+        self.whole = {path: path.read_bytes() for path in (home / "JPEGImages" / f"{name}.jpg" for name in ids)}
+
+    def stepped(self, row: Mapping[str, Any]) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content[: len(content) // 2])
+
+    def mend(self) -> None:
+        for path, content in self.whole.items():
+            path.write_bytes(content)
+
+
+def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_next_start(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    own, folder = tmp_path / "own", tmp_path / "broken"
+    shutil.copytree(home, own)
+    breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
+    with pytest.raises(UserError, match=r"can't be used.* Go on with: phinets detect --resume"):
+        detect(run_folder, quick(own, compute=rarely), folder, watcher=breaker)
+    state, _ = newest_checkpoint(folder / "encoder" / "checkpoints")
+    assert state is not None
+    assert state["step"] == len((folder / "encoder" / "metrics.jsonl").read_text().splitlines()) > 0
+    with pytest.raises(UserError, match="16 of the 22 pictures can't be used"):
+        resume_detection(folder)
+    breaker.mend()
+    resume_detection(folder)
+    assert_same(folder / "encoder", Path(record.folder) / "encoder")
+
+
+def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    assert prepared(run_folder, quick(home)).config.pictures.pixel_mean == IMAGENET_MEAN
+    weights = tmp_path / "w.safetensors"
+    save_file(load_file(run_folder / "backbone.safetensors"), weights, {"backbone": "resnet-tiny", "views": "ucl"})
+    assert prepared(weights, quick(home)).config.pictures.pixel_mean == CIFAR_MEAN
+    who = prepared(weights, quick(home)).subject
+    who.encoder.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
+    assert _settled(IMAGES, replace(who, said={})).pixel_mean == (0.1, 0.2, 0.3)
+    told = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
+    assert prepared(weights, replace(QUICK, pictures=told)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
+
+
+def test_a_run_that_is_not_finished_must_be_asked_for(home: Path, run_folder: Path, tmp_path: Path) -> None:
+    cut_run = tmp_path / "run"
+    shutil.copytree(run_folder, cut_run)
+    (cut_run / "summary.json").unlink()
+    with pytest.raises(UserError, match=r"has not come to its end: .* after step \d+\. .* or say --unfinished"):
+        prepared(cut_run, quick(home))
+    newest = prepared(cut_run, quick(home, unfinished=True)).subject
+    assert newest.step is not None
+    named = sorted((cut_run / "checkpoints").glob("step-*.pt"))[-1]
+    assert prepared(named, quick(home)).subject.step == newest.step
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all my work")
+    with pytest.raises(UserError, match="holds no detection transfer, so it is left alone"):
+        detect(run_folder, quick(home), tmp_path / "mine", overwrite=True)
+    with pytest.raises(UserError, match="already holds a detection transfer"):
+        detect(run_folder, quick(home), Path(record.folder))
+    with pytest.raises(UserError, match="left alone"):
+        detect(run_folder, quick(home), run_folder, overwrite=True)
+    shutil.copytree(record.folder, tmp_path / "old")
+    (tmp_path / "old" / "notes.txt").write_text("mine")
+    detect(run_folder, quick(home), tmp_path / "old", overwrite=True)
+    assert (tmp_path / "old" / "notes.txt").exists()
+    assert not (tmp_path / "old" / "scratch").exists()
+
+
+def test_classes_that_the_drawn_pictures_do_not_show_are_said(run_folder: Path, tmp_path: Path) -> None:
+    voc(tmp_path, {"trainval": ["a", "c"], "test": ["b"]})
+    with pytest.warns(UserWarning, match="1 pictures asked about show no cat, which is left out of the mean"):
+        prepared(run_folder, quick(tmp_path))
+
+
+@pytest.mark.slow
+def test_training_lowers_the_loss_and_lifts_the_precision_far_above_the_untrained_detector(
+    home: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    looks = replace(QUICK.proposals, anchor_sizes=(16, 24, 32), regions=16, test_proposals=30)
+    training = replace(QUICK.training, iterations=60, batch=4, lr=0.16, drops=(48,), warmup=10)
+    still = replace(training, iterations=1, lr=1e-9)
+    first, last = (
+        detect(run_folder, quick(home, proposals=looks, training=how), tmp_path / name).summary.arms[0]
+        for name, how in (("first", still), ("last", training))
+    )
+    assert last.loss_last < 0.5 * last.loss_first
+    assert (first.precision["coco"].ap50 or 0.0) < 5
+    assert (last.precision["coco"].ap50 or 0.0) > 60
+
+
+class Whole(torch.nn.Module):
+    """A detector that finds one thing: the whole picture."""
+
+    def find(self, pictures: list[torch.Tensor]) -> list[Found]:
+        height, width = pictures[0].shape[1:]
+        return [Found(np.array([[0.0, 0.0, width, height]]), np.array([0]), np.array([1.0]))]
+
+
+def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp_path: Path) -> None:
+    home = voc(tmp_path / "voc")
+    config = quick(home)
+    trial = Trial(
+        config=config,
+        backbone="resnet-tiny",
+        scenes=prepared(run_folder, config).scenes,
+        device=torch.device("cpu"),
+        identity={},
+        folder=tmp_path,
+        signals=Signals(),
+        watcher=Unwatched(),
+    )
+    (found,) = found_in(trial, Whole())  # type: ignore[arg-type]
+    assert found.boxes.tolist() == [[0, 0, 40, 30]]

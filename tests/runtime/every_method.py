@@ -1,0 +1,38 @@
+"""Twenty steps of every method, by as many processes as there are.
+
+torchrun --nproc-per-node 2 tests/runtime/every_method.py CONFIG OUT
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from phinets.config.methods import METHODS
+from phinets.config.run import RunConfig
+from phinets.runs.pretrain import pretraining
+from phinets.runtime import distributed
+from phinets.runtime.distributed import process_group
+from phinets.training.run_folder import read_config_of
+from phinets.training.step import train_step
+
+
+def trajectory(config: RunConfig) -> dict[str, Any]:
+    """The losses of a run's steps, and the learner that they led to."""
+    bench = pretraining(config).bench
+    losses = []
+    for step, part in enumerate(bench.course.stream(0, bench.course.total)):
+        rate, peak = bench.course.rate(step), bench.course.peak_lr
+        made = train_step(bench.trainee, [part.views], rate=rate, peak=peak)
+        losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
+    return {"losses": torch.stack(losses), "learner": bench.trainee.learner.state_dict()}
+
+
+if __name__ == "__main__":
+    described = read_config_of(RunConfig, Path(sys.argv[1]))
+    with process_group():
+        found = {name: trajectory(replace(described, method=name)) for name in METHODS}
+        if distributed.is_rank_zero():
+            torch.save(found, sys.argv[2])

@@ -1,0 +1,72 @@
+"""A few steps over two tasks with mixup replay and distillation, by as many processes as there are.
+
+torchrun --nproc-per-node 2 tests/runtime/replay_ranks.py OUT
+"""
+
+import sys
+from typing import Any
+
+import torch
+
+import phinets
+from phinets.config.continual import Remembering
+from phinets.config.run import Optimisation
+from phinets.config.views import PLANS
+from phinets.continual.replay import Replay
+from phinets.data import InMemory
+from phinets.methods import distil
+from phinets.runtime import distributed
+from phinets.runtime.batch_norm import synchronise_norms
+from phinets.runtime.devices import Precision
+from phinets.runtime.distributed import process_group
+from phinets.training.loader import Feed
+from phinets.training.optimizers import build_optimiser
+from phinets.training.step import Trainee, train_step, wrap_distributed
+
+FAMILIES = ("x-phinet/cosine", "barlow-twins", "moco-v2")
+CPU, SIZE, BATCH, STEPS, BORDER = torch.device("cpu"), 16, 16, 10, 5
+SMALL: dict[str, Any] = {"projector": (16, 12), "h_hidden": (8,), "g_hidden": (8,), "queue": 32}
+
+
+def trajectory(method: str) -> dict[str, Any]:
+    """The losses of the steps, and the learner and the buffer that they led to."""
+    trainee, replay = _trainee(method), Replay(Remembering(replay="mixup", buffer=24), _feed(method))
+    feed, losses = replay.feed, []
+    for step, part in enumerate(feed.stream(0, STEPS)):
+        if step == BORDER:
+            trainee.learner.begin_task(1)
+        made = train_step(trainee, [replay.recalled(step, 0, part)], rate=0.05, peak=0.05)
+        replay.keep(step, [part], feed.images)
+        losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
+    return {"losses": torch.stack(losses), "learner": trainee.learner.state_dict(), "buffer": replay.state()}
+
+
+def _feed(method: str) -> Feed:
+    pixels = torch.randint(0, 256, (64, 3, SIZE, SIZE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    anchor = phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL).anchor
+    shared: dict[str, Any] = {"dtype": torch.float64, "rank": distributed.rank(), "ranks": distributed.world_size()}
+    images = InMemory(pixels)
+    return Feed(images=images, plan=PLANS["ucl"], anchor=anchor, batch=BATCH, seed=1, size=SIZE, device=CPU, **shared)
+
+
+def _trainee(method: str) -> Trainee:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        learner = distil(phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL), hidden=(8,))
+    learner = learner.double()
+    if distributed.world_size() > 1:
+        synchronise_norms(learner, CPU)
+    return Trainee(
+        learner=learner,
+        optimiser=build_optimiser(learner, Optimisation()),
+        precision=Precision("fp64", CPU),
+        model=wrap_distributed(learner, CPU, SIZE),
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with process_group():
+        every = distributed.gather_objects([{name: trajectory(name) for name in FAMILIES}])
+        if distributed.is_rank_zero():
+            torch.save(every, sys.argv[1])
