@@ -102,7 +102,7 @@ def _end(system: PhiNet, found: Basins, point: int) -> int:
 
 
 def _clear(system: PhiNet, found: Basins, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which points of the map end where eight neighbours do that lie NEAR them, all around."""
+    """Which points of the map end where eight neighbors do that lie NEAR them, all around."""
     gamma, psi = np.unravel_index(chosen, found.labels.shape)
     turns = np.linspace(0, 2 * np.pi, 9)[:-1, None]
     ring = np.stack([found.psi[psi] + NEAR * np.cos(turns), found.gamma[gamma] + NEAR * np.sin(turns)])

@@ -73,7 +73,7 @@ def turn_of(programme: Continual, steps: int) -> Turn:
         first = next(place) % (bench.course.ends[0] - steps)
         learn(bench.trainee, bench.course, bench.memory, range(first, first + steps))
 
-    return Turn(go, bench.trainee.optimiser.zero_grad, lambda: 0)
+    return Turn(go, bench.trainee.optimizer.zero_grad, lambda: 0)
 
 
 def learn(trainee: Trainee, course: Course, memory: Memory | None, steps: range) -> None:
@@ -88,7 +88,7 @@ def learn(trainee: Trainee, course: Course, memory: Memory | None, steps: range)
 def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
     """Seconds of one reading, of the features in it alone, and the share of a task's training that each takes."""
     encoder = programme.bench.trainee.learner.encoder("fast")
-    reader, bank = programme.reader, config.judging.final_bank
+    reader, bank = programme.reader, config.evaluation.final_bank
     whole, features = [], []
     for _ in range(3):
         began = perf_counter()

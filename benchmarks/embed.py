@@ -29,9 +29,9 @@ import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from phinets.backbones import backbone as backbone_called  # noqa: E402
-from phinets.config.exam import Sight  # noqa: E402
+from phinets.config.exam import EncoderOptions  # noqa: E402
 from phinets.embed.embed import Work, embedded, work  # noqa: E402
-from phinets.evaluation.feature_sets import write_table  # noqa: E402
+from phinets.embed.table import write_table  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ def measured(options: Options, place: Path) -> Result:
     photos = options.photos or _drawn(place / "photos", options.images)
     weights = place / "weights.pth"
     torch.save(backbone_called(options.backbone).state_dict(), weights)
-    sight = Sight(backbone=options.backbone, data=f"folder:{photos}", image_size=options.image_size, device="cpu")
+    sight = EncoderOptions(
+        backbone=options.backbone, data=f"folder:{photos}", image_size=options.image_size, device="cpu"
+    )
     todo = _first(work(weights, sight, batch=options.batch), options.images)
     taken = [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.at_once)]
     memory = torch.cat([one.images for one in taken])

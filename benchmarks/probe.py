@@ -23,7 +23,7 @@ from phinets.runtime.process import share_cores
 
 share_cores()
 
-from phinets.config.exam import Exam  # noqa: E402
+from phinets.config.exam import EvalOptions  # noqa: E402
 from phinets.config.probes import PaperProbe  # noqa: E402
 from phinets.evaluation.feature_sets import Examined, examined  # noqa: E402
 from phinets.evaluation.finetune import paper_probe  # noqa: E402
@@ -60,7 +60,7 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     with tempfile.TemporaryDirectory() as folder:
         place = options.run or pretrained(Path(folder) / "run")
-        exam = Exam(data=options.data, root=options.root, bank=options.images, test_images=options.test_images)
+        exam = EvalOptions(data=options.data, root=options.root, bank=options.images, test_images=options.test_images)
         document = compared(examined(place, exam), options)
     print(json.dumps(document) if options.json else table(document))
 

@@ -23,7 +23,7 @@ from phinets import Views
 from phinets.backbones import backbone as backbone_called
 from phinets.config.cost import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import RunConfig, Saving
+from phinets.config.run import PretrainConfig, Saving
 from phinets.data import Rejects
 from phinets.runs.callbacks import Silent
 from phinets.runs.cost import (
@@ -93,13 +93,13 @@ def main() -> None:
     print(json.dumps(document) if options.json else table(document))
 
 
-def run_config(options: Options) -> RunConfig:
+def run_config(options: Options) -> PretrainConfig:
     """The run whose steps are measured."""
     heads = SMALL_HEADS if options.heads == "small" else LearnerOptions()
-    return RunConfig(backbone=options.backbone, batch=options.batch, learner=heads)
+    return PretrainConfig(backbone=options.backbone, batch=options.batch, learner=heads)
 
 
-def contenders(config: RunConfig, methods: tuple[str, ...], device: torch.device, views: Views) -> dict[str, Turn]:
+def contenders(config: PretrainConfig, methods: tuple[str, ...], device: torch.device, views: Views) -> dict[str, Turn]:
     """One turn per contender: a full step, or the floor's forward and backward."""
     encoder = backbone_called(config.backbone).to(device).to(memory_format=torch.channels_last)
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import tyro
 
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.data import load
 from phinets.runs.cost import Turn, contender, feed, ratio_of_times, take_turns
 from phinets.runs.recipes import SMALL_HEADS
@@ -51,7 +51,7 @@ class Options:
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
-    config = RunConfig(method=options.method, backbone=options.backbone, batch=options.batch, learner=SMALL_HEADS)
+    config = PretrainConfig(method=options.method, backbone=options.backbone, batch=options.batch, learner=SMALL_HEADS)
     trainee = contender(config, device)
     feeds = {name: feed_of(name, config, options.steps, device) for name in (KEPT, ARRIVING)}
     waits: dict[str, list[float]] = {name: [] for name in feeds}
@@ -68,7 +68,7 @@ def main() -> None:
     print(json.dumps(document) if options.json else table(document))
 
 
-def feed_of(name: str, config: RunConfig, steps: int, device: torch.device) -> Feed:
+def feed_of(name: str, config: PretrainConfig, steps: int, device: torch.device) -> Feed:
     """What shows these data."""
     source = replace(config.source, train_images=steps * config.batch, test_images=1)
     return replace(feed(config, device), images=load(name, source).train.images)
@@ -76,7 +76,7 @@ def feed_of(name: str, config: RunConfig, steps: int, device: torch.device) -> F
 
 def turn_of(trainee: Trainee, made: Feed, waits: list[float]) -> Turn:
     """The turn of a feed: one pass; `waits` is told how long it was waited for."""
-    return Turn(lambda: waits.append(learned(trainee, made)), trainee.optimiser.zero_grad, lambda: 0)
+    return Turn(lambda: waits.append(learned(trainee, made)), trainee.optimizer.zero_grad, lambda: 0)
 
 
 def learned(trainee: Trainee, made: Feed) -> float:

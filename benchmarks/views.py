@@ -82,7 +82,7 @@ def measured(setting: Setting, rounds: int) -> dict[str, Any]:
 
 
 def photographs(setting: Setting) -> Tensor:
-    """Smooth random images in which every colour occurs."""
+    """Smooth random images in which every color occurs."""
     coarse = torch.rand(setting.batch, 3, 8, 8, generator=random_stream(0, "images"))
     smooth = torch.nn.functional.interpolate(coarse, (setting.size, setting.size), mode="bicubic")
     return (smooth.clamp(0, 1) * 255).to(torch.uint8)
@@ -138,7 +138,7 @@ def pipelines(t: Any, plan: ViewPlan, size: int, to_float: list[Any], blur: Any)
             t.RandomResizedCrop(size, scale=a.crop_scale),
             t.RandomHorizontalFlip(),
             t.RandomApply([t.ColorJitter(*a.jitter)], a.jitter_p),
-            t.RandomGrayscale(a.grey_p),
+            t.RandomGrayscale(a.gray_p),
             *blurring,
             *end,
         ]
@@ -155,22 +155,22 @@ def by_kornia(images: Tensor, plan: ViewPlan, size: int) -> Turn:
     """Kornia's augmentations on the batch, parameters drawn per image; crops by slicing, its default and faster way."""
     k, geometry = import_module("kornia.augmentation"), import_module("kornia.geometry.transform")
     a = plan.first or Augmentation()
-    normalise = k.Normalize(torch.tensor(plan.mean), torch.tensor(plan.std))
+    normalize = k.Normalize(torch.tensor(plan.mean), torch.tensor(plan.std))
     kernel = size // 20 * 2 + 1
     blurring = [k.RandomGaussianBlur((kernel, kernel), (0.1, 2.0), p=a.blur_p)] if a.blur_p else []
     view = torch.nn.Sequential(
         k.RandomResizedCrop((size, size), scale=a.crop_scale),
         k.RandomHorizontalFlip(),
         k.ColorJitter(*a.jitter, p=a.jitter_p),
-        k.RandomGrayscale(p=a.grey_p),
+        k.RandomGrayscale(p=a.gray_p),
         *blurring,
-        normalise,
+        normalize,
     )
 
     def turn() -> Views:
         floats = images.float() / 255
         resized = geometry.resize(floats, size * 8 // 7, interpolation="bicubic", antialias=True)
-        return Views(view(floats), view(floats), normalise(geometry.center_crop(resized, (size, size))))
+        return Views(view(floats), view(floats), normalize(geometry.center_crop(resized, (size, size))))
 
     return turn
 
@@ -217,11 +217,11 @@ def shares(setting: Setting, images: Tensor, rounds: int) -> dict[str, float]:
 
     turns: dict[str, Turn] = {"everything": without(), "drawing": drawing}
     turns["anchor"] = lambda: make_views(images, plan, random_stream(0), anchor=None)
-    turns |= {"colour jitter": without(jitter_p=0.0), "grey": without(grey_p=0.0), "blur": without(blur_p=0.0)}
+    turns |= {"color jitter": without(jitter_p=0.0), "gray": without(gray_p=0.0), "blur": without(blur_p=0.0)}
     best = {name: min(times) for name, times in take_turns(turns, 4 * rounds).items()}
     whole = best.pop("everything")
     found = {name: max(0.0, time if name == "drawing" else whole - time) / whole for name, time in best.items()}
-    return found | {"crop, flip, normalise": 1 - sum(found.values())}
+    return found | {"crop, flip, normalize": 1 - sum(found.values())}
 
 
 def table(document: dict[str, Any]) -> str:

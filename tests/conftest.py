@@ -18,11 +18,11 @@ from torch import Tensor, nn  # noqa: E402
 import phinets  # noqa: E402
 from phinets.config.methods import LearnerOptions  # noqa: E402
 from phinets.config.record import RunRecord  # noqa: E402
-from phinets.config.run import Compute, DataOptions, Judging, Optimisation, RunConfig, Saving  # noqa: E402
+from phinets.config.run import Compute, DataOptions, EvalConfig, Optimization, PretrainConfig, Saving  # noqa: E402
 from phinets.methods import Learner  # noqa: E402
 from phinets.runs.trainer import run  # noqa: E402
 from phinets.runtime.devices import Precision  # noqa: E402
-from phinets.training.optimizers import build_optimiser  # noqa: E402
+from phinets.training.optimizers import build_optimizer  # noqa: E402
 from phinets.training.step import Trainee  # noqa: E402
 from tests.data import making  # noqa: E402
 
@@ -54,11 +54,11 @@ def tiny_learner(name: str, seed: int = 0, dtype: torch.dtype = torch.float64, *
     return learner.to(dtype)
 
 
-def tiny_trainee(learner: Learner, **optimisation: Any) -> Trainee:
-    """A learner with its optimiser, on the CPU."""
+def tiny_trainee(learner: Learner, **optimization: Any) -> Trainee:
+    """A learner with its optimizer, on the CPU."""
     return Trainee(
         learner=learner,
-        optimiser=build_optimiser(learner, Optimisation(**optimisation)),
+        optimizer=build_optimizer(learner, Optimization(**optimization)),
         precision=Precision("fp32", torch.device("cpu")),
         model=learner,
     )
@@ -76,21 +76,21 @@ def views() -> phinets.Views:
     return tiny_views()
 
 
-MINIATURE = RunConfig(
+MINIATURE = PretrainConfig(
     method="x-phinet",
     backbone="resnet-tiny",
     epochs=2,
     batch=16,
     source=DataOptions(train_images=96, test_images=50, image_size=16),
     learner=LearnerOptions(projector=(16, 12), h_hidden=(8,), g_hidden=(8,)),
-    optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
-    judging=Judging(
-        look_every=6,
-        live_bank=96,
-        live_queries=50,
-        knn_k=7,
-        judged_encoder="both",
-        measures=("alignment", "spectrum", "stable-rank", "slow-gap"),
+    optimization=Optimization(lr=0.24, warmup_epochs=0.5),
+    evaluation=EvalConfig(
+        eval_every=6,
+        online_bank=96,
+        online_queries=50,
+        num_neighbors=7,
+        encoder="both",
+        health_metrics=("alignment", "spectrum", "stable-rank", "slow-gap"),
     ),
     compute=Compute(device="cpu"),
     saving=Saving(checkpoint_every="6steps"),

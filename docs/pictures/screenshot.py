@@ -12,8 +12,8 @@ FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --hide-scrollbars 
 CALM = "--disable-background-networking --disable-component-update --disable-sync --virtual-time-budget=3000"
 
 
-def screenshot(address: str, out: str, size: tuple[int, int] = (1280, 900), colours: int = 128) -> None:
-    """The top of the page at an address, as a .png of few colours."""
+def screenshot(address: str, out: str, size: tuple[int, int] = (1280, 900), colors: int = 128) -> None:
+    """The top of the page at an address, as a .png of few colors."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit(f"there is no Chromium here, so '{out}' stays as it is.")
@@ -23,7 +23,7 @@ def screenshot(address: str, out: str, size: tuple[int, int] = (1280, 900), colo
         subprocess.run(
             [chromium, *FLAGS.split(), *CALM.split(), *places, address], check=True, stderr=subprocess.DEVNULL
         )
-        Image.open(shot).convert("RGB").quantize(colours).save(out, optimize=True)
+        Image.open(shot).convert("RGB").quantize(colors).save(out, optimize=True)
 
 
 if __name__ == "__main__":

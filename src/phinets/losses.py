@@ -14,7 +14,7 @@ def negative_cosine(p: Tensor, z: Tensor) -> Tensor:
 
 
 def squared_distance(p: Tensor, z: Tensor) -> Tensor:
-    """Mean of ‖p̂_i − ẑ_i‖² = 2 − 2cos(p_i, z_i) of l2-normalised vectors: BYOL's regression loss (Grill et al. 2020).
+    """Mean of ‖p̂_i − ẑ_i‖² = 2 − 2cos(p_i, z_i) of l2-normalized vectors: BYOL's regression loss (Grill et al. 2020).
 
     p, z: (n, d). Lies in [0, 4]: 0 where p and z point the same way.
     """
@@ -55,7 +55,7 @@ def decorrelation(correlation: Tensor, off_diagonal: float) -> Tensor:
 def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
     """−log of the share that the right key has among all: MoCo's InfoNCE (He et al. 2020, eq. 1).
 
-    query, key: (n, d) and queue: (m, d), all l2-normalised. log(m + 1) where nothing is told apart, 0 in the limit
+    query, key: (n, d) and queue: (m, d), all l2-normalized. log(m + 1) where nothing is told apart, 0 in the limit
     where each query is far nearer to its own key.
     """
     positive = (query * key).sum(1, keepdim=True)
@@ -66,7 +66,7 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> T
 def batch_nce(query: Tensor, keys: Tensor, first: int, temperature: float) -> Tensor:
     """InfoNCE whose wrong keys are those of the batch's other images: query i must find key `first` + i.
 
-    query: (n, d) and keys: (m, d), all l2-normalised. log(m) where nothing is told apart, 0 in the limit where each
+    query: (n, d) and keys: (m, d), all l2-normalized. log(m) where nothing is told apart, 0 in the limit where each
     query is far nearer to its own key.
     """
     own = torch.arange(first, first + len(query), device=query.device)

@@ -16,7 +16,7 @@ from phinets.runs.recipes import BENCHMARKS
 
 SMALL = [
     *("--epochs-per-task", "1", "--train-images", "120", "--test-images", "40", "--image-size", "16"),
-    *("--tasks", "2x2", "--batch", "16", "--look-every", "0", "--readouts", "task-knn", "--knn-k", "5"),
+    *("--tasks", "2x2", "--batch", "16", "--eval-every", "0", "--readouts", "task-knn", "--num-neighbors", "5"),
     *("--projector", "16", "16", "--final-bank", "20"),
 ]
 
@@ -171,10 +171,10 @@ def test_append_needs_the_new_images(tmp_path: Path) -> None:
 
 
 def test_each_kind_of_run_is_sent_to_its_own_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from phinets.config.run import RunConfig
+    from phinets.config.run import PretrainConfig
     from phinets.training.run_folder import write_config
 
-    for name, config in (("stream", ContinualConfig()), ("body", RunConfig())):
+    for name, config in (("stream", ContinualConfig()), ("body", PretrainConfig())):
         (tmp_path / name).mkdir()
         write_config(tmp_path / name, config)
     code, _, err = said(["--resume", str(tmp_path / "body")], capsys)

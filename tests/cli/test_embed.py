@@ -19,7 +19,7 @@ from rich.console import Console
 
 import phinets
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.embed.shards import shards_beside
 from phinets.evaluation import feature_sets as feature_tables
 from phinets.evaluation.feature_sets import examined
@@ -84,7 +84,7 @@ def test_the_run_s_own_data_have_row_numbers_and_the_features_that_eval_keeps(
     assert code == 0, err
     found = table(tmp_path / "f.npz")
     assert found["paths"].tolist() == [*(f"train/{i}" for i in range(96)), *(f"test/{i}" for i in range(50))]
-    who = examined(run_folder, Exam(device="cpu"))
+    who = examined(run_folder, EvalOptions(device="cpu"))
     known, asked = who.embedded()
     assert np.array_equal(found["features"], torch.cat([known.features, asked.features]).numpy())
     labels = torch.cat([known.labels, asked.labels]).tolist()
@@ -93,7 +93,7 @@ def test_the_run_s_own_data_have_row_numbers_and_the_features_that_eval_keeps(
     assert said(["embed", str(run_folder), *part], capsys)[0] == 0
     slow = table(tmp_path / "t.npz")
     assert slow["paths"].tolist() == [f"test/{i}" for i in range(50)]
-    slow_asked = examined(run_folder, Exam(device="cpu", encoder="slow")).embedded()[1]
+    slow_asked = examined(run_folder, EvalOptions(device="cpu", encoder="slow")).embedded()[1]
     assert np.array_equal(slow["features"], slow_asked.features.numpy())
 
 
@@ -102,7 +102,7 @@ def test_a_folder_without_classes_has_empty_labels(run_folder: Path, tmp_path: P
         making.save(tmp_path / "flat" / f"{i}.png")
     place = f"folder:{tmp_path / 'flat'}"
     out, picture = tmp_path / "f.npz", tmp_path / "map.png"
-    more = ["--map", str(picture), "--neighbours", str(tmp_path / "sheet.png"), "--device", "cpu"]
+    more = ["--map", str(picture), "--neighbors", str(tmp_path / "sheet.png"), "--device", "cpu"]
     code, _, err = said(["embed", str(run_folder), "--data", place, "--out", str(out), *more], capsys)
     assert code == 0, err
     found = table(out)
@@ -114,7 +114,7 @@ def test_a_folder_without_classes_has_empty_labels(run_folder: Path, tmp_path: P
 def test_a_single_picture_can_be_embedded(run_folder: Path, tmp_path: Path, capsys: Capture) -> None:
     making.save(tmp_path / "one" / "deep" / "a.png")
     words = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'one'}", "--device", "cpu"]
-    pictures = ["--map", str(tmp_path / "map.png"), "--neighbours", str(tmp_path / "sheet.png")]
+    pictures = ["--map", str(tmp_path / "map.png"), "--neighbors", str(tmp_path / "sheet.png")]
     code, _, err = said([*words, "--out", str(tmp_path / "f.npz"), *pictures], capsys)
     assert code == 0, err
     found = table(tmp_path / "f.npz")
@@ -184,7 +184,7 @@ def test_the_map_and_the_sheet_have_their_data_beside_them(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     copy = str(shutil.copy(photos / "pear" / "03.png", photos / "pear" / "copy.png"))
-    pictures = ["--map", str(tmp_path / "map.png"), "--neighbours", str(tmp_path / "sheet.png")]
+    pictures = ["--map", str(tmp_path / "map.png"), "--neighbors", str(tmp_path / "sheet.png")]
     few = ["--queries", "3", "--near", "4", "--thumbnails", "2"]
     code, told, err = said([*embed, "--out", str(tmp_path / "f.npz"), *pictures, *few, "--json"], capsys)
     assert code == 0, err
@@ -198,11 +198,11 @@ def test_the_map_and_the_sheet_have_their_data_beside_them(
     assert [row["query"] for row in near] == [path for path in asked for _ in range(4)]
     unit = found["features"] / np.linalg.norm(found["features"], axis=1, keepdims=True)
     for row in near:
-        pair = [found["paths"].tolist().index(row[name]) for name in ("query", "neighbour")]
+        pair = [found["paths"].tolist().index(row[name]) for name in ("query", "neighbor")]
         assert pair[0] != pair[1]
         assert float(row["cosine"]) == pytest.approx(float(unit[pair[0]] @ unit[pair[1]]), abs=1e-5)
     assert near[-4]["query"] == copy  # the copy's nearest is the original
-    assert near[-4]["neighbour"] == str(photos / "pear" / "03.png")
+    assert near[-4]["neighbor"] == str(photos / "pear" / "03.png")
     assert float(near[-4]["cosine"]) == pytest.approx(1, abs=1e-5)
     for name in ("map.png", "sheet.png"):
         assert Image.open(tmp_path / name).size[0] > 300
@@ -231,33 +231,33 @@ def test_a_drawing_that_fails_leaves_the_features(
     assert not shards_beside(out).exists()
 
 
-def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbour(
+def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbor(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     inside, outside = photos / "apple" / "06.png", tmp_path / "mine.png"
     shutil.copy(photos / "pear" / "15.png", outside)
-    asking = ["--neighbours", str(tmp_path / "s.png"), "--near", "2", "--query-images", str(inside), str(outside)]
+    asking = ["--neighbors", str(tmp_path / "s.png"), "--near", "2", "--query-images", str(inside), str(outside)]
     code, _, err = said([*embed, "--out", str(tmp_path / "f.npz"), *asking], capsys)
     assert code == 0, err
     rows = list(csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8")))
     assert [row["query_label"] for row in rows] == ["apple", "apple", "", ""]
-    assert all(row["neighbour"] != str(inside) for row in rows[:2])
-    assert rows[2]["neighbour"] == str(photos / "pear" / "15.png")
+    assert all(row["neighbor"] != str(inside) for row in rows[:2])
+    assert rows[2]["neighbor"] == str(photos / "pear" / "15.png")
     assert float(rows[2]["cosine"]) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_picture_is_not_its_own_neighbour_however_it_is_spelt(
+def test_a_picture_is_not_its_own_neighbor_however_it_is_spelt(
     embed: list[str], photos: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     inside, link = photos / "apple" / "06.png", tmp_path / "link.png"
     link.symlink_to(inside)
     asked = [str(link), str(photos / "pear" / ".." / "apple" / "06.png")]
-    asking = ["--neighbours", str(tmp_path / "s.png"), "--near", "2", "--query-images", *asked]
+    asking = ["--neighbors", str(tmp_path / "s.png"), "--near", "2", "--query-images", *asked]
     code, _, err = said([*embed, "--out", str(tmp_path / "f.npz"), *asking], capsys)
     assert code == 0, err
     rows = list(csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8")))
     assert len(rows) == 4
-    assert all(row["query"] == str(inside) != row["neighbour"] for row in rows)
+    assert all(row["query"] == str(inside) != row["neighbor"] for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -268,15 +268,15 @@ def test_a_picture_is_not_its_own_neighbour_however_it_is_spelt(
         (["RUN", "--out", "no/f.npz"], "there is no folder 'no'"),
         (["RUN", "--out", "there.npz"], "'there.npz' is already there. Choose another --out"),
         (["RUN", "--map", "there.png"], "'there.png' is already there. Choose another --map"),
-        (["RUN", "--neighbours", "s.png"], "'s.csv' is already there. Choose another --neighbours"),
+        (["RUN", "--neighbors", "s.png"], "'s.csv' is already there. Choose another --neighbors"),
         (["RUN", "--map", "m.txt"], "its ending must be one of"),
-        (["RUN", "--map", "a.png", "--neighbours", "a.png"], "name one file twice"),
-        (["RUN", "--map", "a.png", "--neighbours", "a.svg"], "name one file twice"),
-        (["RUN", "--query-images", "x.png"], "--query-images needs --neighbours"),
-        (["RUN", "--neighbours", "n.png", "--query-images", "x.png"], "there is no picture 'x.png'"),
-        (["RUN", "--neighbours", "n.png", "--query-images", "torn.png"], "'torn.png' can't be used"),
-        (["RUN", "--neighbours", "n.png", "--queries", "100000"], "Ask for fewer --queries"),
-        (["RUN", "--neighbours", "n.png", "--near", "140", "--queries", "20"], "a sheet of 20 rows with 141 pictures"),
+        (["RUN", "--map", "a.png", "--neighbors", "a.png"], "name one file twice"),
+        (["RUN", "--map", "a.png", "--neighbors", "a.svg"], "name one file twice"),
+        (["RUN", "--query-images", "x.png"], "--query-images needs --neighbors"),
+        (["RUN", "--neighbors", "n.png", "--query-images", "x.png"], "there is no picture 'x.png'"),
+        (["RUN", "--neighbors", "n.png", "--query-images", "torn.png"], "'torn.png' can't be used"),
+        (["RUN", "--neighbors", "n.png", "--queries", "100000"], "Ask for fewer --queries"),
+        (["RUN", "--neighbors", "n.png", "--near", "140", "--queries", "20"], "a sheet of 20 rows with 141 pictures"),
         (["RUN", "--map", "m.png", "--thumbnails", "100000"], "has room for 1,000. Ask for fewer"),
         (["RUN", "--map", "m.png", "--map-method", "tsne", "--data", "folder:three"], "Say --map-method pca"),
         (["RUN", "--data", "folder:nothing"], "there is no folder"),

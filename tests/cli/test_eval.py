@@ -100,7 +100,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
     [
         (["knn", "nowhere"], "there is no file 'nowhere'"),
         (["knn", "RUN", "--k", "500"], "k is 500, but the bank holds 96 images"),
-        (["knn", "RUN", "--k", "0"], "at least one neighbour"),
+        (["knn", "RUN", "--k", "0"], "at least one neighbor"),
         (["knn", "RUN", "--temperature", "0"], "temperature is 0.0"),
         (["knn", "RUN", "--data", "folder:pictures"], "the training images have no labels in"),
         (["linear", "RUN", "--classes", "0"], "all of one class"),
@@ -190,5 +190,5 @@ def test_bad_images_are_told_counted_and_not_too_many(
     else:
         document = json.loads(out)
         assert document["bad_images"] == broken
-        assert err.count("its neighbour stands in for it") == broken
+        assert err.count("its neighbor stands in for it") == broken
         assert f"{broken} bad ones replaced" in document["protocol"]

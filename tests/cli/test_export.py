@@ -204,8 +204,12 @@ def _make_mistakes_possible(words: list[str]) -> None:
 @pytest.mark.slow
 def test_from_a_true_training_to_somebody_else_s_model(tmp_path: Path, capsys: Capture) -> None:
     """Two words: train, export; then three lines that anybody with torchvision has."""
-    sizes = "--image-size 32 --train-images 64 --test-images 40 --batch 16 --epochs 1 --warmup-epochs 0 --knn-k 5"
-    heads = "--projector 16 16 --h-hidden 8 --g-hidden 8 --live-bank 64 --live-queries 20 --look-every 0 --device cpu"
+    sizes = (
+        "--image-size 32 --train-images 64 --test-images 40 --batch 16 --epochs 1 --warmup-epochs 0 --num-neighbors 5"
+    )
+    heads = (
+        "--projector 16 16 --h-hidden 8 --g-hidden 8 --online-bank 64 --online-queries 20 --eval-every 0 --device cpu"
+    )
     run = tmp_path / "run"
     words = ["train", "--recipe", "smoke", "--backbone", "resnet18", *sizes.split(), *heads.split(), "--out", str(run)]
     assert said(words, capsys)[0] == 0

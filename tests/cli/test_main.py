@@ -16,7 +16,7 @@ from phinets.runs.recipes import recipe
 
 TINY = shlex.split(
     "--recipe smoke --epochs 1 --batch 16 --train-images 64 --test-images 40 --image-size 16 --projector 16 16 "
-    "--h-hidden 8 --g-hidden 8 --live-bank 64 --live-queries 20 --knn-k 5 --look-every 2"
+    "--h-hidden 8 --g-hidden 8 --online-bank 64 --online-queries 20 --num-neighbors 5 --eval-every 2"
 )
 
 
@@ -77,14 +77,14 @@ def test_train_ends_with_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_options_change_the_recipe_and_nothing_else() -> None:
     parsed = parse(["--recipe", "smoke", "--method", "phinet", "--lr", "0.5"]).run
     expected = recipe("smoke")
-    assert (parsed.method, parsed.optimisation.lr) == ("phinet", 0.5)
-    assert (parsed.epochs, parsed.source, parsed.judging) == (expected.epochs, expected.source, expected.judging)
+    assert (parsed.method, parsed.optimization.lr) == ("phinet", 0.5)
+    assert (parsed.epochs, parsed.source, parsed.evaluation) == (expected.epochs, expected.source, expected.evaluation)
 
 
 def test_a_config_file_is_where_the_other_options_start(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("epochs: 20\noptimisation: {lr: 1e-2}\n")
+    (tmp_path / "c.yaml").write_text("epochs: 20\noptimization: {lr: 1e-2}\n")
     parsed = parse(["--config", str(tmp_path / "c.yaml"), "--seed", "5"]).run
-    assert (parsed.epochs, parsed.optimisation.lr, parsed.seed) == (20, 0.01, 5)
+    assert (parsed.epochs, parsed.optimization.lr, parsed.seed) == (20, 0.01, 5)
 
 
 def test_with_no_further_word_it_is_the_main_job() -> None:

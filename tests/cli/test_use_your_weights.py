@@ -24,7 +24,7 @@ def photo(light: int, seed: int) -> Image.Image:
 
 
 @pytest.fixture
-def world(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shapes_seed(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What the guide takes for granted: a run, photographs by day and by night, and a new one."""
     shutil.copytree(run_folder, tmp_path / "runs" / "first")
     for i in range(16):
@@ -36,7 +36,7 @@ def world(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return tmp_path
 
 
-def test_every_block_runs(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_block_runs(shapes_seed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     blocks = [block for block in BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if block[0] != "text"]
     assert [kind for kind, _ in blocks] == [
@@ -59,7 +59,7 @@ def test_every_block_runs(world: Path, capsys: pytest.CaptureFixture[str]) -> No
                 assert code == 0, err
         else:
             exec(compile(text, str(GUIDE), "exec"), names)
-    assert_it_came_to_what_the_page_says(names, world)
+    assert_it_came_to_what_the_page_says(names, shapes_seed)
 
 
 def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureF
         assert all(re.search(rf"{word}\b", shown) for word in words if word.startswith("--")), words
 
 
-def assert_it_came_to_what_the_page_says(names: dict[str, Any], world: Path) -> None:
+def assert_it_came_to_what_the_page_says(names: dict[str, Any], shapes_seed: Path) -> None:
     assert names["features"].shape == (2, names["encoder"].num_features)
     torch.testing.assert_close(names["one"], names["features"][:1], rtol=1e-5, atol=1e-6)
     assert not torch.equal(names["slow"](["new.jpg"]), names["question"])
@@ -81,4 +81,4 @@ def assert_it_came_to_what_the_page_says(names: dict[str, Any], world: Path) -> 
     assert {str(table["labels"][row]) for row in names["found"].rows[0].tolist()} == {"day"}
     assert str(names["classes"][names["shares"].argmax()]) == "day"
     assert float(names["loss"]) < 0.7
-    assert all((world / name).exists() for name in ("map.png", "map.csv", "sheet.png", "sheet.csv"))
+    assert all((shapes_seed / name).exists() for name in ("map.png", "map.csv", "sheet.png", "sheet.csv"))

@@ -97,7 +97,7 @@ class Restated:
     def mixed(self, step: int, part: Part) -> Views:
         new, chosen = part.views, self.chosen(step)
         ours = np.random.RandomState(random_stream(SEED, "lambda", step).initial_seed()).beta(0.4, 0.4)
-        cropped = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, grey_p=0.0)
+        cropped = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, gray_p=0.0)
         first = self.augmented(chosen, cropped, random_stream(SEED, "recall-views", step))
         second = torch.stack([self.views[slot] for slot in chosen])
         third = self.third(chosen, random_stream(SEED, "recall-anchor", step))

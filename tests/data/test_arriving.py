@@ -230,8 +230,10 @@ def test_ten_million_pictures_take_no_more_memory_than_the_bank() -> None:
 
 def test_the_fingerprint_tells_worlds_sizes_and_numbers_apart() -> None:
     said = [
-        fingerprint(load("stream:shapes", DataOptions(train_images=n, test_images=5, image_size=size, world=world)))
-        for n, size, world in ((40, 8, 0), (40, 8, 1), (40, 9, 0), (41, 8, 0), (40, 8, 0))
+        fingerprint(
+            load("stream:shapes", DataOptions(train_images=n, test_images=5, image_size=size, shapes_seed=shapes_seed))
+        )
+        for n, size, shapes_seed in ((40, 8, 0), (40, 8, 1), (40, 9, 0), (41, 8, 0), (40, 8, 0))
     ]
     assert len({one["train"] for one in said}) == 4
     assert said[0] == said[4]

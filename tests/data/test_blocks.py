@@ -49,7 +49,7 @@ def test_no_block_reaches_from_one_file_into_the_next(stored: Stored) -> None:
     assert places.tolist() == [499, 0, 999, 0]
 
 
-def test_neighbours_in_an_epoch_are_rarely_neighbours_on_the_disk(stored: Stored) -> None:
+def test_neighbors_in_an_epoch_are_rarely_neighbors_on_the_disk(stored: Stored) -> None:
     blocks = stored.shelf.locate(order(stored))[0]
     together = (blocks[1:] == blocks[:-1]).mean()
     assert 0.7 / MIXED < together < 1.4 / MIXED

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from phinets.data.files import centre, square
+from phinets.data.files import center, square
 from phinets.data.pictures import LARGEST, UnusableError, open_picture
 from tests.data.making import noise, picture, save, smooth
 
@@ -23,9 +23,9 @@ def test_rgb_comes_as_it_is(tmp_path: Path) -> None:
 
 
 def test_grey_is_three_equal_channels(tmp_path: Path) -> None:
-    grey = noise(6, 6)
-    found = pixels(save(tmp_path / "a.png", Image.fromarray(grey)))
-    assert (found == grey[:, :, None]).all()
+    gray = noise(6, 6)
+    found = pixels(save(tmp_path / "a.png", Image.fromarray(gray)))
+    assert (found == gray[:, :, None]).all()
 
 
 def test_transparency_is_left_out(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_cmyk_is_turned_into_rgb(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["gif", "webp", "png"])
 def test_of_a_moving_picture_the_first_frame_counts(ending: str, tmp_path: Path) -> None:
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue", "blue")]
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue", "blue")]
     frames[0].save(tmp_path / f"a.{ending}", save_all=True, append_images=frames[1:], lossless=True)
     assert pixels(tmp_path / f"a.{ending}")[4, 4].tolist() == [255, 0, 0]
 
@@ -106,7 +106,7 @@ def test_one_pixel_is_a_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("wide", "tall"), [(60_000, 1), (1, 60_000), (333, 100), (20, 31)])
 def test_the_square_is_the_centre_whatever_the_shape(wide: int, tall: int) -> None:
     strip = smooth(wide, tall)
-    found = centre(strip, 16)
+    found = center(strip, 16)
     assert found.shape == (3, 16, 16)
     if wide > 10 * tall:
         assert abs(found[0].mean() - 127) < 2
@@ -159,7 +159,7 @@ def make_bad(kind: str, path: Path) -> Path:
             np.lib.format.write_array_header_1_0(file, header)
         return path.with_suffix(".npy")
     else:
-        contents = {"grey array": np.zeros((4, 4)), "NaN": np.full((4, 4, 3), np.nan), "range": np.full((4, 4, 3), 2.0)}
+        contents = {"gray array": np.zeros((4, 4)), "NaN": np.full((4, 4, 3), np.nan), "range": np.full((4, 4, 3), 2.0)}
         np.save(path.with_suffix(".npy"), contents.get(kind, np.zeros((4, 4, 3), int)))
         return path.with_suffix(".npy")
     return path
@@ -176,7 +176,7 @@ BAD = {
     "another format": "none of JPEG, PNG",
     "floats": "nobody said what is white",
     "lying array": "no whole array",
-    "grey array": "no picture",
+    "gray array": "no picture",
     "NaN": "NaN",
     "range": r"not in \[0, 1\]",
     "whole numbers": "int64",

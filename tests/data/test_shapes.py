@@ -33,7 +33,7 @@ def brightness(images: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.tensordot(images, np.array(LUMA), axes=(1, 0)) / 255.0
 
 
-def test_a_picture_does_not_depend_on_its_neighbours_or_their_order() -> None:
+def test_a_picture_does_not_depend_on_its_neighbors_or_their_order() -> None:
     indices = np.array([5, 999, 3, TEST + 7, 2**62, 5])
     images, labels = draw(indices, seed=4)
     for index, image, label in zip(indices, images, labels, strict=True):

@@ -41,15 +41,15 @@ def test_a_supervised_resnet_tiny_gets_at_least_95_percent(world: tuple[Tensor, 
     images, labels, asked, truth = world
     torch.manual_seed(0)
     model = nn.Sequential(backbone("resnet-tiny"), nn.Linear(128, 10)).to(memory_format=torch.channels_last)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.1, total_steps=2 * (len(images) // 100))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2 * (len(images) // 100))
     for _ in range(2):
         for batch in torch.randperm(len(images)).split(100):
             x = prepared(images[batch]).contiguous(memory_format=torch.channels_last)
             loss = F.cross_entropy(model(x), labels[batch])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
     model.eval()
     with torch.no_grad():

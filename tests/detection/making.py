@@ -44,17 +44,17 @@ def voc(home: Path, lists: Mapping[str, Sequence[str]] = LISTS) -> Path:
 
 
 def squares(home: Path, train: int = 16, test: int = 6, side: int = 64) -> Path:
-    """Bright red squares and green bars on grey noise: something that a small detector can learn."""
+    """Bright red squares and green bars on gray noise: something that a small detector can learn."""
     rng = np.random.default_rng(0)
     ids = [f"{i:03d}" for i in range(train + test)]
     for name in ids:
         write(home, name, "", (side, side))
         pixels = rng.integers(60, 120, (side, side, 3), dtype=np.uint8)
         objects = []
-        for kind, size, colour in (("square", (18, 18), (255, 30, 30)), ("bar", (30, 10), (30, 255, 30))):
+        for kind, size, color in (("square", (18, 18), (255, 30, 30)), ("bar", (30, 10), (30, 255, 30))):
             room = (0, side // 2) if kind == "square" else (side // 2, side)  # one above, one below
             left, top = int(rng.integers(0, side - size[0])), int(rng.integers(room[0], room[1] - size[1]))
-            pixels[top : top + size[1], left : left + size[0]] = colour
+            pixels[top : top + size[1], left : left + size[0]] = color
             objects.append((kind, (left + 1.0, top + 1.0, float(left + size[0]), float(top + size[1]))))
         Image.fromarray(pixels).save(home / "JPEGImages" / f"{name}.jpg", quality=95)
         (home / "Annotations" / f"{name}.xml").write_text(annotation(objects, size=(side, side)))

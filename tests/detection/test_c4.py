@@ -151,7 +151,7 @@ def test_a_region_is_pooled_at_its_place_in_pixels_of_the_picture() -> None:
     ramp = torch.arange(20.0).view(1, 1, 1, 20).expand(1, 1, 20, 20)  # place x of the map holds x
     box = torch.tensor([[32.0, 64.0, 144.0, 176.0]])  # at stride 16: from 2 to 9
     pooled = RegionPool(16)({"0": ramp.contiguous()}, [box], [(320, 320)])
-    centres = 2 + (torch.arange(REGION) + 0.5) * 7 / REGION - 0.5  # place x is centred at x + ½
+    centres = 2 + (torch.arange(REGION) + 0.5) * 7 / REGION - 0.5  # place x is centered at x + ½
     assert torch.allclose(pooled[0, 0, 0], centres, atol=1e-4)
 
 

@@ -50,7 +50,7 @@ def test_a_picture_twice_as_large_has_boxes_twice_as_large_and_mirroring_twice_i
     assert torch.allclose(back, plain.boxes[:, :3])
 
 
-def test_pixels_are_normalised_by_the_given_mean_and_deviation(tmp_path: Path) -> None:
+def test_pixels_are_normalized_by_the_given_mean_and_deviation(tmp_path: Path) -> None:
     options = Pictures(data=f"voc:{voc(tmp_path)}", pixel_mean=(0, 0, 0), pixel_std=(1, 1, 1))
     scene = read_voc(options).train[0]
     plain = show(scene, options, 30).pixels

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
 from phinets.dynamics import basins as maps
-from phinets.dynamics.attraction import UNDECIDED, Labels, destinations, neighbourhood, sinks_of
+from phinets.dynamics.attraction import UNDECIDED, Labels, destinations, neighborhood, sinks_of
 from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
 from phinets.dynamics.equilibria import AnySystem, equilibria
 from phinets.dynamics.integrate import flowed
@@ -45,7 +45,7 @@ def _end(system: AnySystem, start: Floats) -> int:
 
 
 def _around(system: AnySystem, starts: Floats) -> Labels:
-    """Where eight neighbours of each start end, which lie NEAR it in ψ and γ: (k, n) → (n, 8)."""
+    """Where eight neighbors of each start end, which lie NEAR it in ψ and γ: (k, n) → (n, 8)."""
     turns = np.linspace(0, 2 * np.pi, 9)[:-1]
     ring = np.repeat(starts[:, :, None], 8, axis=2)
     for name, off in (("psi", np.cos(turns)), ("gamma", np.sin(turns))):
@@ -222,7 +222,7 @@ def test_a_start_on_a_saddle_is_undecided() -> None:
 
 
 @pytest.mark.parametrize("system", MANY, ids=repr)
-def test_no_state_leaves_a_sink_s_neighbourhood(system: AnySystem) -> None:
+def test_no_state_leaves_a_sink_s_neighborhood(system: AnySystem) -> None:
     for sink in sinks_of(system):
         scale = [1.0 if name == "gamma" else max(abs(sink.psi), system.rho) for name in system.variables]
         _nothing_leaves(system, np.array(sink.state), np.array(scale))
@@ -230,28 +230,28 @@ def test_no_state_leaves_a_sink_s_neighbourhood(system: AnySystem) -> None:
 
 @pytest.mark.parametrize("rho", [0.03, 0.003, 0.0001])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_state_leaves_a_sink_s_neighbourhood_around_the_parabola(version: Version, rho: float) -> None:
+def test_no_state_leaves_a_sink_s_neighborhood_around_the_parabola(version: Version, rho: float) -> None:
     for sink in sinks_of(PhiNetPhi(rho=rho, version=version)):
         size = max(abs(sink.psi), rho)
-        above, centre = Above(rho=rho, version=version), np.array([sink.psi, 0.0, sink["gamma"]])
-        _nothing_leaves(above, centre, np.array([size, size, 1.0]))
+        above, center = Above(rho=rho, version=version), np.array([sink.psi, 0.0, sink["gamma"]])
+        _nothing_leaves(above, center, np.array([size, size, 1.0]))
         if not sink.collapsed:
             below = Below(rho=rho, version=version, side=int(np.sign(sink.psi)))
-            centre = np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
-            _nothing_leaves(below, centre, np.array([1.0, size, 1.0]))
+            center = np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
+            _nothing_leaves(below, center, np.array([1.0, size, 1.0]))
 
 
-def _nothing_leaves(system: System, centre: Floats, scale: Floats) -> None:
+def _nothing_leaves(system: System, center: Floats, scale: Floats) -> None:
     random = np.random.default_rng(42)
-    around = neighbourhood(system, centre, scale)
+    around = neighborhood(system, center, scale)
     assert around.radius > 0
-    slowest_first = np.linalg.eig(system.jacobian(centre))[1].real
-    for shape in (np.linalg.inv(around.L), np.eye(len(centre)), np.diag(scale), slowest_first):
-        out = around.L @ shape @ random.normal(size=(len(centre), 500))
+    slowest_first = np.linalg.eig(system.jacobian(center))[1].real
+    for shape in (np.linalg.inv(around.L), np.eye(len(center)), np.diag(scale), slowest_first):
+        out = around.L @ shape @ random.normal(size=(len(center), 500))
         shell = np.linalg.solve(around.L, out / np.linalg.norm(out, axis=0)) * around.radius
-        assert not around.holds(centre[:, None] + 1.001 * shell).any()
+        assert not around.holds(center[:, None] + 1.001 * shell).any()
         for share in (0.999, 0.5, 0.01):
-            inside = centre[:, None] + share * shell
+            inside = center[:, None] + share * shell
             assert around.holds(inside).all()
             assert np.all(np.einsum("kn,kn->n", around.L @ system.flow(inside), around.L @ shell) < 0)
 

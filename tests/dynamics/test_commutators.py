@@ -96,7 +96,7 @@ def test_the_blocks_stack_the_right_equations(version: Version) -> None:
         np.testing.assert_allclose(rate, exact[name].ravel(order="F"), rtol=0, atol=1e-10)
 
 
-def test_printed_blocks_that_follow_from_right_terms_are_recognised() -> None:
+def test_printed_blocks_that_follow_from_right_terms_are_recognized() -> None:
     _, at = somewhere("published", 0)
     errors = block_errors("published", at)
     assert set(errors) == set(printed_blocks(at))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from phinets.config.errors import UserError
-from phinets.config.exam import Looked
+from phinets.config.exam import HealthOptions
 from phinets.config.record import RunRecord
 from phinets.evaluation.encoders import learner_of
 from phinets.evaluation.health import checkup, report
@@ -52,7 +52,7 @@ def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers:
 
 def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
     last = [row for row in miniature.journal if row["kind"] == "look"][-1]
-    found = report(run_folder, Looked(), CPU)
+    found = report(run_folder, HealthOptions(), CPU)
     for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
         assert found.readings[name] == pytest.approx(last[name], rel=1e-4)
     assert "after step 12" in found.protocol
@@ -61,7 +61,7 @@ def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_fol
 
 
 def test_a_report_can_be_of_the_slow_encoder(run_folder: Path) -> None:
-    fast, slow = (report(run_folder, Looked(encoder=clock), CPU) for clock in ("fast", "slow"))
+    fast, slow = (report(run_folder, HealthOptions(encoder=clock), CPU) for clock in ("fast", "slow"))
     assert fast.readings["alignment"] != slow.readings["alignment"]
     assert fast.readings["stable_rank_h1"] == slow.readings["stable_rank_h1"]
     assert "slow encoder" in slow.protocol

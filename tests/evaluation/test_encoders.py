@@ -14,7 +14,7 @@ from torch import nn
 
 import phinets
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.views import PLANS
 from phinets.data.files import square
 from phinets.evaluation.encoders import Encoder, images_at_once, load, subject
@@ -128,7 +128,7 @@ def test_arrays_of_another_size_are_prepared_as_the_evaluation_prepares_them(
 
 @pytest.mark.parametrize("clock", ["fast", "slow"])
 def test_the_features_are_those_that_eval_judges(run_folder: Path, clock: Any) -> None:
-    who = examined(run_folder, Exam(device="cpu", encoder=clock))
+    who = examined(run_folder, EvalOptions(device="cpu", encoder=clock))
     known, _ = who.embedded()
     images = who.known.images.take(torch.arange(len(who.known))).images
     assert torch.equal(load(run_folder, clock, device="cpu")(images), known.features)
@@ -206,7 +206,7 @@ def test_an_unfinished_run_gives_its_newest_checkpoint_and_one_without_any_is_to
         load(tmp_path / "cut", device="cpu")
 
 
-def test_torchvision_s_and_timm_s_weights_are_seen_at_the_size_and_with_the_colours_they_were_made_for(
+def test_torchvision_s_and_timm_s_weights_are_seen_at_the_size_and_with_the_colors_they_were_made_for(
     tmp_path: Path,
 ) -> None:
     timm = pytest.importorskip("timm")
@@ -235,7 +235,7 @@ def test_it_says_whose_features_it_gives(encoder: Encoder, run_folder: Path) -> 
         (np.zeros((2, 3, 16, 16), np.float32), "torch.float32, but must be uint8"),
         (np.zeros((2, 3, 16, 16), np.uint32), "uint32, but must be uint8"),
         (np.zeros((5, 16, 16), np.uint8), r"shape \(5, 16, 16\)"),
-        (np.zeros((2, 1, 16, 16), np.uint8), r"shape \(2, 1, 16, 16\).*grey channel"),
+        (np.zeros((2, 1, 16, 16), np.uint8), r"shape \(2, 1, 16, 16\).*gray channel"),
         ([np.zeros((16, 16, 3), np.uint8), np.zeros((16, 17, 3), np.uint8)], "several shapes"),
         ([np.zeros((16, 16, 3), np.uint8), Image.new("RGB", (8, 8))], "arrays alone"),
         ([1, 2], "the pictures are int"),

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.evaluation.feature_sets import embedding, examined, keep_features, read_features
 from phinets.evaluation.knn import knn_votes
 
-ON_CPU = Exam(device="cpu")
+ON_CPU = EvalOptions(device="cpu")
 
 
 def test_features_on_the_disk_are_those_in_memory(run_folder: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_kept_features_say_whose_they_are_and_how_their_run_judges(run_folder: P
     keep_features(who, tmp_path / "kept")
     found = embedding(tmp_path / "kept", ON_CPU)
     assert who.describe() in found.described
-    assert found.judging.knn_k == 7
+    assert found.evaluation.num_neighbors == 7
     assert found.document["backbone"] == "resnet-tiny"
     (tmp_path / "kept" / "about.json").write_text("{")
     with pytest.raises(UserError, match=r"about.json' can't be read"):

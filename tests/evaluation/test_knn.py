@@ -14,7 +14,7 @@ from phinets.evaluation.knn import knn_accuracy, knn_votes, nearest
 
 
 def brute_force(query: torch.Tensor, bank: torch.Tensor, labels: torch.Tensor, k: int, temperature: float) -> int:
-    """The winner of one query's vote, one neighbour at a time."""
+    """The winner of one query's vote, one neighbor at a time."""
     cosines = [float(query @ b / (query.norm() * b.norm())) for b in bank]
     nearest = sorted(range(len(bank)), key=lambda i: -cosines[i])[:k]
     votes: dict[int, float] = {}
@@ -32,7 +32,7 @@ def test_the_vote_agrees_with_brute_force(k: int, temperature: float) -> None:
     assert votes.argmax(1).tolist() == [brute_force(q, bank, labels, k, temperature) for q in queries]
 
 
-def test_a_bank_that_holds_the_queries_is_right_with_one_neighbour() -> None:
+def test_a_bank_that_holds_the_queries_is_right_with_one_neighbor() -> None:
     bank = torch.randn(50, 8, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(50) % 5
     assert knn_accuracy(bank, labels, bank, labels, k=1) == 100.0
@@ -83,7 +83,7 @@ class Spied:
 
 
 @pytest.mark.parametrize(("limit", "most"), [("KNOWN_AT_ONCE", 33), ("NUMBERS_AT_ONCE", 6 * 33)])
-def test_a_bank_read_in_parts_gives_the_neighbours_of_the_whole(
+def test_a_bank_read_in_parts_gives_the_neighbors_of_the_whole(
     limit: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generator = torch.Generator().manual_seed(4)

@@ -13,7 +13,7 @@ from torch import nn
 
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.probes import FineTuning, LabelShare, PaperProbe
 from phinets.config.views import PLANS
 from phinets.data import ImageSet, InMemory, Rejects
@@ -25,7 +25,7 @@ from phinets.evaluation.sgd_probe import sgd_heads
 from tests.conftest import TinyEncoder
 
 CPU = torch.device("cpu")
-ON_CPU = Exam(device="cpu")
+ON_CPU = EvalOptions(device="cpu")
 
 
 @pytest.mark.parametrize("labels", ["0%", "101%", "10", "some", "nan%"])
@@ -34,7 +34,7 @@ def test_a_share_that_is_none_is_refused(labels: str) -> None:
         LabelShare(labels=labels)
 
 
-def colours(n: int = 60) -> Examined:
+def colors(n: int = 60) -> Examined:
     """Red and blue images before an untrained encoder: a task that any probe can do."""
     labels = (torch.arange(n) * 7 % 5 > 1).long()
     pixels = torch.randint(0, 60, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
@@ -51,7 +51,7 @@ def colours(n: int = 60) -> Examined:
         known=part,
         asked=part.head(20),
         classes=("red", "blue"),
-        data="colours",
+        data="colors",
         exam=ON_CPU,
     )
 
@@ -62,7 +62,7 @@ def _anyone() -> Subject:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_paper_s_probe_learns_and_leaves_the_encoder_as_it_was(training: bool) -> None:
-    who = colours()
+    who = colors()
     who.subject.encoder.train(training)
     before = {k: v.clone() for k, v in who.subject.encoder.state_dict().items()}
     probed = paper_probe(who, PaperProbe(epochs=20, batch=16))
@@ -73,7 +73,7 @@ def test_the_paper_s_probe_learns_and_leaves_the_encoder_as_it_was(training: boo
 
 
 def test_a_sweep_reports_the_rate_that_does_best_on_what_was_held_out() -> None:
-    probed = paper_probe(colours(), PaperProbe(epochs=4, batch=16, rates=(1e-6, 30.0)))
+    probed = paper_probe(colors(), PaperProbe(epochs=4, batch=16, rates=(1e-6, 30.0)))
     assert set(probed.held_out) == {1e-6, 30.0}
     assert probed.rate == max(probed.held_out, key=lambda rate: probed.held_out[rate]) == 30.0
 
@@ -83,7 +83,7 @@ def test_the_paper_s_probe_is_the_paper_s() -> None:
     assert (probe.rates, probe.epochs, probe.batch, probe.momentum) == ((30.0,), 100, 256, 0.9)
     assert seen is not None
     assert (seen.crop_scale, seen.interpolation, seen.flip) == ((0.08, 1.0), "bicubic", 0.5)
-    assert (seen.jitter_p, seen.grey_p, seen.blur_p, seen.solarise_p) == (0, 0, 0, 0)
+    assert (seen.jitter_p, seen.gray_p, seen.blur_p, seen.solarise_p) == (0, 0, 0, 0)
 
 
 def test_the_rate_grows_with_the_batch_and_falls_along_half_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,17 +94,17 @@ def test_the_rate_grows_with_the_batch_and_falls_along_half_a_cosine(monkeypatch
         return sgd_heads(batches, first, decline, *others)
 
     monkeypatch.setattr("phinets.evaluation.finetune.sgd_heads", spied)
-    paper_probe(colours(), PaperProbe(epochs=2, batch=20, rates=(30.0,)))
+    paper_probe(colors(), PaperProbe(epochs=2, batch=20, rates=(30.0,)))
     assert seen[0] == (30.0 * 20 / 256,)
     assert seen[1] == pytest.approx([0.5 * (1 + math.cos(math.pi * step / 6)) for step in range(6)])
 
 
-def test_the_probe_learns_by_the_optimiser_that_it_says() -> None:
+def test_the_probe_learns_by_the_optimizer_that_it_says() -> None:
     by_sgd = PaperProbe(epochs=20, batch=16)
-    by_lars = replace(by_sgd, optimiser="lars")
+    by_lars = replace(by_sgd, optimizer="lars")
     assert by_sgd.describe(16).startswith("SGD on augmented views")
     assert by_lars.describe(16).startswith("LARS on augmented views")
-    quick, slow = (paper_probe(colours(), probe) for probe in (by_sgd, by_lars))
+    quick, slow = (paper_probe(colors(), probe) for probe in (by_sgd, by_lars))
     assert quick.accuracy == 100.0 > slow.accuracy, "a trust of a thousandth takes far smaller steps"
 
 
@@ -113,7 +113,7 @@ def lessons(who: Examined, epochs: int = 1, batch: int = 60) -> Lessons:
 
 
 def test_lessons_show_every_image_each_epoch_anew_with_its_label() -> None:
-    who = colours()
+    who = colors()
     (a, labels_a), (b, labels_b) = lessons(who, epochs=2).stream()
     assert labels_a.bincount().tolist() == labels_b.bincount().tolist()
     assert who.known.labels is not None
@@ -131,7 +131,7 @@ def _pixels(who: Examined) -> torch.Tensor:
 
 
 def test_fine_tuning_trains_a_copy() -> None:
-    who = colours()
+    who = colors()
     before = {k: v.clone() for k, v in who.subject.encoder.state_dict().items()}
     tuned = fine_tuned(who, FineTuning(epochs=12, batch=20, lr=0.5))
     assert tuned.accuracy == 100.0
@@ -140,7 +140,7 @@ def test_fine_tuning_trains_a_copy() -> None:
 
 
 def test_beside_it_an_encoder_is_trained_that_has_learned_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    who = colours()
+    who = colors()
     who = replace(who, subject=replace(who.subject, encoder=backbone("resnet-tiny")))
     started: list[torch.Tensor] = []
 
@@ -160,7 +160,7 @@ def test_fine_tuning_moves_encoder_and_head_each_by_its_own_rate() -> None:
     encoder, head = TinyEncoder(), nn.Linear(5, 2)
     weights = [p.detach() for p in (*encoder.parameters(), *head.parameters())]
     start = [p.clone() for p in weights]
-    work = lessons(colours())
+    work = lessons(colors())
     losses = fine_tune(encoder, head, work.stream(), work.steps, FineTuning(lr=1e-9, head_lr=1.0))
     moved = [float((a - b).abs().max()) for a, b in zip(start, weights, strict=True)]
     assert len(losses) == 1
@@ -168,7 +168,7 @@ def test_fine_tuning_moves_encoder_and_head_each_by_its_own_rate() -> None:
 
 
 def test_a_step_of_fine_tuning_is_torch_s_own_sgd() -> None:
-    work = lessons(colours())
+    work = lessons(colors())
     ((views, labels),) = work.stream()
     torch.manual_seed(1)
     encoder, head = TinyEncoder(), nn.Linear(5, 2)
@@ -176,15 +176,15 @@ def test_a_step_of_fine_tuning_is_torch_s_own_sgd() -> None:
     fine_tune(encoder, head, [(views, labels)], 1, FineTuning(lr=0.3, head_lr=0.7, weight_decay=0.1))
     rates = (0.3 * 60 / 256, 0.7 * 60 / 256)
     groups = [{"params": part.parameters(), "lr": rate} for part, rate in zip(theirs, rates, strict=True)]
-    optimiser = torch.optim.SGD(groups, momentum=0.9, weight_decay=0.1)
+    optimizer = torch.optim.SGD(groups, momentum=0.9, weight_decay=0.1)
     F.cross_entropy(theirs(views), labels).backward()
-    optimiser.step()
+    optimizer.step()
     for ours, other in zip((*encoder.parameters(), *head.parameters()), theirs.parameters(), strict=True):
         torch.testing.assert_close(ours, other)
 
 
 def test_fine_tuning_that_diverges_says_so() -> None:
-    encoder, work = TinyEncoder(), lessons(colours())
+    encoder, work = TinyEncoder(), lessons(colors())
     nn.init.constant_(encoder.conv.weight, torch.nan)
     with pytest.raises(UserError, match="has diverged"):
         fine_tune(encoder, nn.Linear(5, 2), work.stream(), work.steps, FineTuning())

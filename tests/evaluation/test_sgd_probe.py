@@ -30,12 +30,12 @@ def by_torch(rate: float) -> nn.Linear:
     with torch.no_grad():
         layer.weight.copy_(heads.weight[0].T)
         layer.bias.copy_(heads.bias[0, 0])
-    optimiser = torch.optim.SGD(layer.parameters(), lr=rate, momentum=0.9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, decline)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=rate, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, decline)
     for x, y in batches():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         F.cross_entropy(layer(x), y).backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     return layer
 
@@ -69,7 +69,7 @@ def by_lars(rate: float) -> tuple[torch.Tensor, torch.Tensor]:
 def test_every_head_of_a_sweep_by_lars_is_what_the_rule_written_out_makes_of_it_alone() -> None:
     first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
     first = type(first)(first.rates, first.weight.double(), first.bias.double())
-    swept = sgd_heads(batches(), first, decline, optimiser="lars")
+    swept = sgd_heads(batches(), first, decline, optimizer="lars")
     for i, rate in enumerate(RATES):
         weight, bias = by_lars(rate)
         torch.testing.assert_close(swept.weight[i], weight, rtol=1e-9, atol=1e-9)

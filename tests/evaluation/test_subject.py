@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.record import RunRecord, Score
-from phinets.config.run import DataOptions, Judging
+from phinets.config.run import DataOptions, EvalConfig
 from phinets.config.views import PLANS
 from phinets.data import ImageSet, InMemory, Rejects, Split
 from phinets.evaluation.encoders import subject
@@ -24,7 +24,7 @@ from phinets.training.checkpoint import checkpoints
 from tests.conftest import MINIATURE, TinyEncoder
 from tests.data import making
 
-ON_CPU = Exam(device="cpu")
+ON_CPU = EvalOptions(device="cpu")
 
 
 @pytest.mark.parametrize(("clock", "ending"), [("fast", ""), ("slow", "_slow")])
@@ -33,7 +33,7 @@ def test_the_command_s_numbers_are_the_run_s(miniature: RunRecord, run_folder: P
     known, asked = in_memory(found.known), in_memory(found.asked)
     assert knn_accuracy(*asked, *known, k=7) == getattr(miniature.summary, f"knn{ending}")
     assert linear_accuracy(*asked, *known) == getattr(miniature.summary, f"linear{ending}")
-    assert found.judging.knn_k == 7
+    assert found.evaluation.num_neighbors == 7
 
 
 def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, run_folder: Path) -> None:
@@ -101,9 +101,7 @@ def test_what_can_t_be_asked_is_refused(run_folder: Path, tmp_path: Path) -> Non
     simsiam = tmp_path / "simsiam"
     simsiam.mkdir()
     text = (run_folder / "config.yaml").read_text().replace("method: x-phinet", "method: simsiam")
-    (simsiam / "config.yaml").write_text(
-        text.replace("judged_encoder: both", "judged_encoder: fast").replace("- slow-gap", "")
-    )
+    (simsiam / "config.yaml").write_text(text.replace("encoder: both", "encoder: fast").replace("- slow-gap", ""))
     with pytest.raises(UserError, match="'simsiam' has no slow encoder"):
         subject(simsiam, "slow")
     with pytest.raises(UserError, match="has no checkpoint: it is not made yet"):
@@ -150,7 +148,7 @@ def test_a_run_on_data_that_tell_nothing_apart_is_not_judged_and_says_why(labels
     pixels = torch.zeros(6, 3, 8, 8, dtype=torch.uint8)
     part = ImageSet(InMemory(pixels), None if labels is None else torch.tensor(labels))
     eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), rejects=Rejects(0))
-    judge = Judge(split=Split(part, part, ("a", "b", "c", "d")), eye=eye, protocol=Judging())
+    judge = Judge(split=Split(part, part, ("a", "b", "c", "d")), eye=eye, protocol=EvalConfig())
     assert judge.score(None) == Score(knn=None, linear=None)
     assert judge.live_knn(TinyEncoder()) is None
     assert says in judge.describe()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from phinets.config.continual import Reading, Readout
-from phinets.config.run import Judging
+from phinets.config.run import EvalConfig
 from phinets.config.views import PLANS
 from phinets.continual.tasks import Stream, Task
 from phinets.data import ImageSet, InMemory, Rejects
@@ -17,7 +17,7 @@ from phinets.evaluation.linear import linear_accuracy
 from phinets.evaluation.tasks import Reader
 
 READOUTS: tuple[Readout, ...] = ("task-knn", "task-linear", "class-knn", "class-linear")
-JUDGING = Judging(knn_k=7, live_bank=40, live_queries=20)
+JUDGING = EvalConfig(num_neighbors=7, online_bank=40, online_queries=20)
 SIZE = 4
 
 
@@ -35,7 +35,7 @@ class Flat(nn.Module):
 
 
 def images(n: int, classes: tuple[int, ...], seed: int, spread: float = 110.0) -> ImageSet:
-    """Noise around one colour for each class: neither hopeless nor trivial."""
+    """Noise around one color for each class: neither hopeless nor trivial."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.tensor(classes)[torch.randint(len(classes), (n,), generator=generator)]
     centres = torch.randint(60, 196, (10, 3, SIZE, SIZE), generator=torch.Generator().manual_seed(0))
@@ -53,7 +53,7 @@ STREAM = Stream(tasks=(task(1, (0, 1)), task(2, (2, 3)), task(3, (4, 5))), class
 
 def reader(stream: Stream = STREAM, **reading: object) -> Reader:
     eye = Eye(plan=PLANS["ucl"], size=SIZE, device=torch.device("cpu"), rejects=Rejects(0))
-    return Reader(stream=stream, eye=eye, judging=JUDGING, reading=Reading(**{"readouts": READOUTS, **reading}))  # type: ignore[arg-type]
+    return Reader(stream=stream, eye=eye, evaluation=JUDGING, reading=Reading(**{"readouts": READOUTS, **reading}))  # type: ignore[arg-type]
 
 
 def by_hand(known: list[Task], asked: Task, linear: bool, k: int) -> float:
@@ -90,7 +90,7 @@ def test_more_classes_make_the_class_incremental_question_harder_and_leave_the_t
     assert (late["class-knn"][0] or 0) < (early["class-knn"][0] or 0)
 
 
-def test_as_many_neighbours_vote_as_tasks_have_come() -> None:
+def test_as_many_neighbors_vote_as_tasks_have_come() -> None:
     for come, k in ((0, 1), (1, 1), (3, 3)):
         found = reader(k_rule="tasks-seen", readouts=("task-knn",)).read(Flat(), come)
         assert found["task-knn"] == pytest.approx([by_hand([one], one, False, k) for one in STREAM.tasks])
@@ -118,14 +118,14 @@ def test_of_a_task_with_one_class_nothing_can_be_asked_but_among_all_classes() -
 
 
 def test_the_live_number_is_the_mean_of_the_tasks_own() -> None:
-    few = replace(JUDGING, live_bank=300, live_queries=300, knn_k=7)
-    live = replace(reader(), judging=few).live(Flat())
+    few = replace(JUDGING, online_bank=300, online_queries=300, num_neighbors=7)
+    live = replace(reader(), evaluation=few).live(Flat())
     assert live == pytest.approx(sum(reader().read(Flat(), 3)["task-knn"]) / 3)  # type: ignore[arg-type]
 
 
 def test_the_final_bank_is_that_of_each_task() -> None:
     cut = Stream(tasks=tuple(replace(one, known=one.known.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
-    capped = replace(reader(), judging=replace(JUDGING, final_bank=20))
+    capped = replace(reader(), evaluation=replace(JUDGING, final_bank=20))
     assert capped.read(Flat(), 3) == reader(cut).read(Flat(), 3)
 
 
@@ -136,7 +136,9 @@ def test_every_readout_names_its_protocol(readout: Readout) -> None:
     assert ("k=7, T=0.1" in said) == readout.endswith("knn")
     assert ("logistic regression" in said) == readout.endswith("linear")
     assert "120 training and 90 test images" in said
-    large = replace(reader(), judging=replace(JUDGING, knn_k=50, live_bank=50, final_bank=100)).describe(readout)
+    large = replace(reader(), evaluation=replace(JUDGING, num_neighbors=50, online_bank=50, final_bank=100)).describe(
+        readout
+    )
     assert ("k=50 (all of a smaller bank)" in large) == readout.endswith("knn")
     assert "at most 100 of a task" in large
     bare = ImageSet(STREAM.tasks[1].train.images, None)

@@ -68,7 +68,7 @@ def test_the_page_holds_all_it_needs() -> None:
     assert "{{" not in page
 
 
-def test_its_colours_are_those_of_the_pictures() -> None:
+def test_its_colors_are_those_of_the_pictures() -> None:
     light = explorer().split("@media")[0]
     for name in ("ink", "faint", "sink", "saddle", "source", "nullcline", "border", "alive", "lost"):
         assert f"--{name}: {getattr(palette, name.upper())};" in light
@@ -264,13 +264,13 @@ def test_each_choice_shows_its_pictures_and_numbers(page: Any, show: str) -> Non
 def test_every_picture_has_ink(page: Any) -> None:
     settled(page)
     for name in ("phinet", "simsiam", "strip"):
-        colours = page.execute_script(
+        colors = page.execute_script(
             "const c = document.getElementById(arguments[0]);"
             "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
             "return new Set(new Uint32Array(d.buffer)).size",
             name,
         )
-        assert colours > 20
+        assert colors > 20
 
 
 @pytest.mark.parametrize("wide", [360, 820, 1366])
@@ -299,5 +299,5 @@ def test_every_control_has_a_name_and_can_be_reached_by_the_keyboard(page: Any) 
 def test_it_is_light_or_dark_as_the_reader_likes(page: Any, scheme: str, dark: bool) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", colour)[:3])) < 200) == dark
+    color = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", color)[:3])) < 200) == dark

@@ -160,7 +160,7 @@ def test_one_who_shares_names_and_shapes_but_computes_something_else_is_found_ou
 
 
 @pytest.mark.slow
-def test_an_encoder_of_one_s_own_that_is_a_resnet_is_recognised(
+def test_an_encoder_of_one_s_own_that_is_a_resnet_is_recognized(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own_nets.py").write_text(

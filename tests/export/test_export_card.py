@@ -65,7 +65,7 @@ def test_numbers_of_the_other_encoder_are_not_taken_for_its_own(
     judged: str, asked: str, miniature: RunRecord, run_folder: Path, tmp_path: Path
 ) -> None:
     """A run that judged one encoder alone keeps its numbers under the plain names."""
-    run = changed(run_folder, tmp_path / "run", judging={"judged_encoder": judged, "measures": []})
+    run = changed(run_folder, tmp_path / "run", evaluation={"encoder": judged, "health_metrics": []})
     _, rows = card_of(run, tmp_path, encoder=asked)
     numbers = f"{percent(miniature.summary.knn)} | {percent(miniature.summary.linear)}"
     assert rows[f"**this file, the {asked} encoder**"] == "– | –"

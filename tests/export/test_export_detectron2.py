@@ -166,7 +166,7 @@ def test_other_statistics_in_pretraining_are_other_statistics_in_detection(run_f
     config.write_text(config.read_text().replace("views: simsiam-cifar", "views: ucl"))
     deep = tmp_path / "deep" / "configs"
     planned = export(tmp_path / "run", "detectron2", ExportOptions(configs=deep), tmp_path / "w.pkl")
-    voc = yaml.safe_load(planned.artefact.beside[deep / "pascal_voc_R_50_C4_24k.yaml"])
+    voc = yaml.safe_load(planned.artifact.beside[deep / "pascal_voc_R_50_C4_24k.yaml"])
     assert voc["MODEL"]["PIXEL_MEAN"] == pytest.approx([255 * value for value in (0.4914, 0.4822, 0.4465)], abs=1e-3)
     assert voc["MODEL"]["WEIGHTS"] == "../../w.pkl"
 

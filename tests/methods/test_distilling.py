@@ -14,8 +14,7 @@ from phinets.config.methods import METHODS
 from phinets.methods import distil
 from phinets.methods.distilling import Distiller
 from phinets.runtime import distributed
-from phinets.runtime.distributed import has_idle_parameters
-from phinets.training.step import train_step
+from phinets.training.step import has_idle_parameters, train_step
 from tests.conftest import tiny_learner, tiny_trainee, tiny_views
 
 

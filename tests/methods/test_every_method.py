@@ -35,13 +35,13 @@ def test_no_two_methods_are_the_same_value() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_lowers_its_loss_on_a_toy_batch(name: str, views: Views) -> None:
     learner = tiny_learner(name)
-    optimiser = torch.optim.SGD([p for p in learner.parameters() if p.requires_grad], lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD([p for p in learner.parameters() if p.requires_grad], lr=0.05, momentum=0.9)
     seen = []
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         losses = learner.loss(views)
         losses.total.backward()
-        optimiser.step()
+        optimizer.step()
         learner.after_step()
         seen.append(float(losses.total.detach()))
     start = seen[2]  # from here on MoCo's queue holds real keys

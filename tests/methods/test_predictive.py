@@ -226,7 +226,7 @@ def test_each_view_goes_through_batch_norm_on_its_own(name: str, views: Views) -
     assert any(torch.equal(alone, z) for z in seen)
 
 
-def test_the_anchor_of_phinet_is_normalised_by_its_own_batch(views: Views) -> None:
+def test_the_anchor_of_phinet_is_normalized_by_its_own_batch(views: Views) -> None:
     learner = predictive("phinet")
     assert views.anchor is not None
     seen: list[Tensor] = []

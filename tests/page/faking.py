@@ -27,21 +27,21 @@ QUALITY = {"simsiam": 30.0, "byol": 33.0, "rm-simsiam": 31.0, "phinet": 36.0, "x
 
 def results(targets: Iterable[Target], scale: Scale) -> dict[str, Result]:
     """A result for every piece of work of some targets: a few collapsed, one in a hundred failed."""
-    measures: dict[str, dict[str, None]] = {}
+    health_metrics: dict[str, dict[str, None]] = {}
     works: dict[str, Work] = {}
     for target in targets:
         works |= target.works(scale)
         for cell in (cell for table in target.tables(scale) for cell in table.cells):
             for work in cell.works:
-                measures.setdefault(key(work), {})[cell.measure] = None
-    return {name: fake(work, measures.get(name, {"knn": None})) for name, work in works.items()}
+                health_metrics.setdefault(key(work), {})[cell.measure] = None
+    return {name: fake(work, health_metrics.get(name, {"knn": None})) for name, work in works.items()}
 
 
-def fake(work: Work, measures: Iterable[str]) -> Result:
+def fake(work: Work, health_metrics: Iterable[str]) -> Result:
     """One result, the same for the same work."""
     random = np.random.default_rng(crc32(key(work).encode()))
     if isinstance(work, Deriving):
-        held = {name: float(random.random() < 0.8) for name in measures}
+        held = {name: float(random.random() < 0.8) for name in health_metrics}
         told = {"statement": "it is so.", "where": "somewhere", "published": "holds: 1 < 2", "corrected": "fails: 2"}
         return Result(work=work, numbers=held, notes=dict.fromkeys(work.statements, told), seconds=2.0)
     if random.random() < 0.01:
@@ -51,11 +51,11 @@ def fake(work: Work, measures: Iterable[str]) -> Result:
         "seconds": float(random.uniform(20, 400)),
     }
     if isinstance(work, Costing):
-        numbers = {name: float(random.uniform(0.9, 8)) for name in measures}
+        numbers = {name: float(random.uniform(0.9, 8)) for name in health_metrics}
         return Result(work=work, numbers=numbers, protocol="steps in turn", **common)
     level = QUALITY.get(work.run.method.partition("/")[0], 32.0)
-    collapsed = work.run.optimisation.weight_decay == 0 and random.random() < 0.3
-    numbers = {name: number(name, 12.0 if collapsed else level, random) for name in measures}
+    collapsed = work.run.optimization.weight_decay == 0 and random.random() < 0.3
+    numbers = {name: number(name, 12.0 if collapsed else level, random) for name in health_metrics}
     return Result(
         work=work,
         numbers=numbers,

@@ -30,8 +30,8 @@ def values(page: Any, table: str, column: int) -> list[float | None]:
 
 def background(page: Any) -> int:
     """How bright the page is: red, green and blue together."""
-    colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
-    return sum(map(int, re.findall(r"\d+", colour)[:3]))
+    color = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    return sum(map(int, re.findall(r"\d+", color)[:3]))
 
 
 def until(page: Any, condition: str) -> None:
@@ -231,13 +231,13 @@ def test_printing_opens_what_is_closed_and_closes_it_again(opened: Any) -> None:
     assert opened.execute_script(count) == before
 
 
-def test_verdicts_are_told_by_word_shape_and_colour(opened: Any) -> None:
+def test_verdicts_are_told_by_word_shape_and_color(opened: Any) -> None:
     told = opened.execute_script(
         "return [...document.querySelectorAll('.glossary .badge')].map((b) => [b.textContent.trim(),"
         " b.querySelector('use').getAttribute('href'), getComputedStyle(b).color])"
     )
     assert [word for word, _, _ in told] == ["holds", "does not hold", "can't tell"]
-    assert len({shape for _, shape, _ in told}) == len({colour for _, _, colour in told}) == 3
+    assert len({shape for _, shape, _ in told}) == len({color for _, _, color in told}) == 3
 
 
 def test_every_control_has_a_name(opened: Any) -> None:

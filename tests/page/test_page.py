@@ -218,10 +218,10 @@ def test_an_empty_page_can_be_read() -> None:
     assert {link.removeprefix("#") for link in reader.links if link != "data:,"} <= set(reader.ids)
 
 
-def test_its_colours_are_those_of_the_pictures() -> None:
+def test_its_colors_are_those_of_the_pictures() -> None:
     style = (files("phinets.reports.page") / "style.css").read_text(encoding="utf-8")
-    for name, colour in (("ink", palette.INK), ("accent", palette.FAST), ("no", palette.WRONG), ("open", palette.LOST)):
-        assert f"--{name}: light-dark({colour}," in style
+    for name, color in (("ink", palette.INK), ("accent", palette.FAST), ("no", palette.WRONG), ("open", palette.LOST)):
+        assert f"--{name}: light-dark({color}," in style
 
 
 @pytest.mark.slow

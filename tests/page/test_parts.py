@@ -39,7 +39,7 @@ def test_ticks_are_round_even_and_within(low: float, high: float) -> None:
 
 def test_names_of_lines_stand_apart_in_the_order_of_their_ends() -> None:
     ends = (5.0, 5.1, 0.0, 10.0, 5.05)
-    series = tuple(Series(name=f"line {y}", colour="#000000", points=(Point(x=0, y=y), Point(x=1, y=y))) for y in ends)
+    series = tuple(Series(name=f"line {y}", color="#000000", points=(Point(x=0, y=y), Point(x=1, y=y))) for y in ends)
     made = chart(Plot(title="", series=series, x_label="", y_label="", smooth=True))
     assert made is not None
     places = [line.label_y for line in made.lines if line.label_y is not None]
@@ -66,7 +66,7 @@ def test_a_path_by_differences_goes_where_it_should() -> None:
 
 def test_a_chart_shows_every_value_where_it_belongs() -> None:
     ours = (Point(x=0, y=10.0, spread=2.0), Point(x=1, y=None), Point(x=2, y=30.0, lost=True))
-    series = Series(name="a", colour="#000000", points=ours, beside=(Point(x=1, y=20.0),))
+    series = Series(name="a", color="#000000", points=ours, beside=(Point(x=1, y=20.0),))
     made = chart(Plot(title="t", series=(series,), x_label="x", y_label="y", names=("p", "q", "r")))
     assert made is not None
     (line,) = made.lines
@@ -88,13 +88,13 @@ def test_a_chart_shows_every_value_where_it_belongs() -> None:
 
 
 def test_a_chart_without_a_value_is_none() -> None:
-    series = Series(name="a", colour="#000000", points=(Point(x=0, y=None),))
+    series = Series(name="a", color="#000000", points=(Point(x=0, y=None),))
     assert chart(Plot(title="t", series=(series,), x_label="x", y_label="y")) is None
 
 
 def test_a_band_is_as_wide_as_the_spread() -> None:
     points = tuple(Point(x=x, y=5.0, spread=1.0) for x in range(4))
-    plot = Plot(title="", series=(Series(name="a", colour="#0", points=points),), x_label="", y_label="", smooth=True)
+    plot = Plot(title="", series=(Series(name="a", color="#0", points=points),), x_label="", y_label="", smooth=True)
     made = chart(plot)
     assert made is not None
     corners = walked(made.lines[0].band)

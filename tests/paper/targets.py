@@ -6,7 +6,7 @@ from typing import Any
 from zlib import crc32
 
 from phinets.config.result import Health, Result
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.config.work import Pretraining, key
 from phinets.paper.claims import Claim, Rule
 from phinets.paper.plan import Cell, Table, Target
@@ -19,7 +19,7 @@ Numbers = Mapping[tuple[str, str], Sequence[float | None]]
 def cell(row: str, column: str, seeds: int = 3) -> Cell:
     """Its runs differ from those of all other places in their learning rate."""
     rate = 0.01 + crc32(f"{row}/{column}".encode()) / 2**32
-    run = replace(RunConfig(), optimisation=replace(RunConfig().optimisation, lr=rate))
+    run = replace(PretrainConfig(), optimization=replace(PretrainConfig().optimization, lr=rate))
     return Cell(
         row=row, column=column, measure="knn", works=tuple(Pretraining(run=replace(run, seed=n)) for n in range(seeds))
     )

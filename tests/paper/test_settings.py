@@ -2,7 +2,7 @@
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.detection import Detection
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.config.work import Costing, Deriving, Pretraining, Probing, Streaming, Transferring, Work
 from phinets.paper.plan import Cell
 from phinets.paper.scales import scale
@@ -14,7 +14,7 @@ def cell(target: str, table: str, row: str, column: str, at: str = "paper") -> C
     return made[table].at[row, column]
 
 
-def probed(found: Cell) -> tuple[RunConfig, Probing]:
+def probed(found: Cell) -> tuple[PretrainConfig, Probing]:
     work = found.works[0]
     assert isinstance(work, Probing)
     assert found.measure == "probe"
@@ -27,7 +27,7 @@ def streamed(found: Cell) -> ContinualConfig:
     return work.run
 
 
-def pretrained(found: Cell) -> RunConfig:
+def pretrained(found: Cell) -> PretrainConfig:
     work = found.works[0]
     assert isinstance(work, Pretraining)
     return work.run
@@ -40,28 +40,28 @@ def test_cifar_10_over_weight_decay() -> None:
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == (
         "phinet/cosine", "cifar10", "resnet18-cifar", 800, 1024,
     )  # fmt: skip
-    assert (run.optimisation.optimiser, run.optimisation.momentum, run.optimisation.weight_decay) == ("sgd", 0.9, 1e-5)
+    assert (run.optimization.optimizer, run.optimization.momentum, run.optimization.weight_decay) == ("sgd", 0.9, 1e-5)
     assert run.peak_lr == 0.03 * 1024 / 256
-    assert (work.probe.epochs, work.probe.rates, work.probe.optimiser) == (100, (30.0,), "sgd")
+    assert (work.probe.epochs, work.probe.rates, work.probe.optimizer) == (100, (30.0,), "sgd")
     run, _ = probed(cell("cifar10-weight-decay-methods", "cifar10-weight-decay-methods", "BYOL", "0"))
-    assert (run.method, run.batch, run.optimisation.weight_decay, run.learner.beta) == ("byol", 128, 0.0, 0.99)
+    assert (run.method, run.batch, run.optimization.weight_decay, run.learner.beta) == ("byol", 128, 0.0, 0.99)
 
 
 def test_the_ablation() -> None:
     found = cell("cifar10-ablation", "cifar10-ablation", "PhiNet Cos, no SG-2, g", "0.0005")
     run = pretrained(found)
-    assert (found.measure, len(found.works), run.judging.knn_k) == ("knn", 3, 200)
+    assert (found.measure, len(found.works), run.evaluation.num_neighbors) == ("knn", 3, 200)
     assert (run.method, run.epochs, run.batch, run.peak_lr) == ("phinet/cosine-no-stop-gradient", 800, 512, 0.06)
     layers = [cell("stable-rank", "stable-rank", f"g, layer {number}", "0.001") for number in (1, 2)]
     assert [found.measure for found in layers] == ["stable_rank_g1", "stable_rank_g2"]
     run = pretrained(layers[1])
-    assert (run.method, run.optimisation.weight_decay) == ("phinet", 1e-3)
-    assert "stable-rank" in run.judging.measures
+    assert (run.method, run.optimization.weight_decay) == ("phinet", 1e-3)
+    assert "stable-rank" in run.evaluation.health_metrics
 
 
 def test_moco_has_its_own_head_and_the_others_learning_rate() -> None:
     run = pretrained(cell("moco-weight-decay", "moco-weight-decay", "MoCo", "1.5625e-05"))
-    assert (run.method, run.data, run.optimisation.lr, run.optimisation.weight_decay) == (
+    assert (run.method, run.data, run.optimization.lr, run.optimization.weight_decay) == (
         "moco-v2", "cifar10", 0.03, 1.5625e-5,
     )  # fmt: skip
     assert (run.resolved.learner.projector, run.learner.queue, run.learner.temperature) == ((512, 128), 4096, 0.1)
@@ -70,10 +70,10 @@ def test_moco_has_its_own_head_and_the_others_learning_rate() -> None:
 def test_imagenet() -> None:
     run, work = probed(cell("imagenet-weight-decay", "imagenet-weight-decay", "PhiNet (MSE)", "2e-05"))
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
-    assert (run.peak_lr, run.optimisation.weight_decay) == (0.1, 2e-5)
+    assert (run.peak_lr, run.optimization.weight_decay) == (0.1, 2e-5)
     assert (work.probe.epochs, work.probe.batch) == (90, 4096)
     run, work = probed(cell("imagenet-g", "imagenet-g", "linear probe", "PhiNet (g=h)"))
-    assert (run.method, run.optimisation.weight_decay, work.probe.epochs) == ("phinet/shared-g", 1e-3, 40)
+    assert (run.method, run.optimization.weight_decay, work.probe.epochs) == ("phinet/shared-g", 1e-3, 40)
 
 
 def test_batch_sizes_and_stl_10() -> None:
@@ -81,18 +81,18 @@ def test_batch_sizes_and_stl_10() -> None:
     linear = cell("batch-size-linear", "batch-size-linear-0.0005", "X-PhiNet (MSE)", "256")
     run, _ = probed(linear)
     assert pretrained(knn) == run, "the two tables share their runs"
-    assert (run.method, run.batch, run.optimisation.weight_decay) == ("x-phinet", 256, 5e-4)
+    assert (run.method, run.batch, run.optimization.weight_decay) == ("x-phinet", 256, 5e-4)
     run, _ = probed(cell("stl10", "stl10-0.001", "SimSiam", "1024"))
-    assert (run.data, run.method, run.batch, run.optimisation.weight_decay) == ("stl10", "simsiam", 1024, 1e-3)
+    assert (run.data, run.method, run.batch, run.optimization.weight_decay) == ("stl10", "simsiam", 1024, 1e-3)
     early = pretrained(cell("stl10-early", "stl10-early-knn", "SimSiam", "early"))
-    assert (early.data, early.batch, early.optimisation.weight_decay) == ("stl10", 1024, 1e-4)
-    assert early.judging.look_every == run.judging.look_every // 10
+    assert (early.data, early.batch, early.optimization.weight_decay) == ("stl10", 1024, 1e-4)
+    assert early.evaluation.eval_every == run.evaluation.eval_every // 10
 
 
 def test_cifar_5m() -> None:
     run, _ = probed(cell("cifar5m-weight-decay", "cifar5m-weight-decay", "X-PhiNet (Cos, g=I)", "5e-05"))
     assert (run.method, run.data, run.epochs, run.batch) == ("x-phinet/cosine-identity-g", "cifar5m", 8, 512)
-    assert (run.optimisation.lr, run.optimisation.weight_decay) == (0.03, 5e-5)
+    assert (run.optimization.lr, run.optimization.weight_decay) == (0.03, 5e-5)
     run, _ = probed(cell("cifar5m-one-epoch", "cifar5m-one-epoch", "RM-SimSiam", "0.0001"))
     assert (run.method, run.epochs) == ("rm-simsiam", 1)
     aug = cell("augmented-anchor", "augmented-anchor", "X-PhiNet with Aug (Cos)", "2e-05")
@@ -103,10 +103,10 @@ def test_the_main_table_takes_each_method_at_its_best_weight_decay_and_barlow_tw
     decays = {}
     for name in ("BYOL", "SimSiam", "Barlow Twins", "PhiNet (MSE)", "RM-SimSiam", "X-PhiNet (MSE)", "X-PhiNet (Cos)"):
         run, _ = probed(cell("cifar5m", "cifar5m", "CIFAR-5m", name))
-        decays[name] = run.optimisation.weight_decay
-        assert abs(run.optimisation.lr - (0.003 if name == "Barlow Twins" else 0.03)) < 1e-15
+        decays[name] = run.optimization.weight_decay
+        assert abs(run.optimization.lr - (0.003 if name == "Barlow Twins" else 0.03)) < 1e-15
         stream = streamed(cell("cifar5m", "split-cifar5m", "wd 2e-5 Acc", name))
-        assert abs(stream.optimisation.lr - (0.003 if name == "Barlow Twins" else 0.03)) < 1e-15
+        assert abs(stream.optimization.lr - (0.003 if name == "Barlow Twins" else 0.03)) < 1e-15
     assert decays.pop("SimSiam") == 1e-5
     assert set(decays.values()) == {2e-5}
 
@@ -115,15 +115,15 @@ def test_streams() -> None:
     found = cell("cifar5m", "split-cifar5m", "wd 5e-4 Fg", "X-PhiNet (Cos)")
     run = streamed(found)
     assert found.measure == "task-knn/fast/forgetting_max"
-    assert (run.data, run.epochs_per_task, run.optimisation.weight_decay, run.memory.replay) == (
+    assert (run.data, run.epochs_per_task, run.optimization.weight_decay, run.memory.replay) == (
         "cifar5m",
         1,
         5e-4,
         "none",
     )
-    assert streamed(cell("cifar5m", "split-cifar5m", "wd 2e-5 Acc", "BYOL")).optimisation.weight_decay == 2e-5
+    assert streamed(cell("cifar5m", "split-cifar5m", "wd 2e-5 Acc", "BYOL")).optimization.weight_decay == 2e-5
     two = streamed(cell("split-cifar5m-two-epochs", "split-cifar5m-two-epochs", "2 epochs Acc", "SimSiam"))
-    assert (two.epochs_per_task, two.memory.replay, two.optimisation.weight_decay) == (2, "none", 5e-4)
+    assert (two.epochs_per_task, two.memory.replay, two.optimization.weight_decay) == (2, "none", 5e-4)
     mixed = streamed(cell("split-cifar5m-mixup", "split-cifar5m-mixup", "2 epochs Fg", "SimSiam"))
     assert (mixed.epochs_per_task, mixed.memory.replay, mixed.memory.buffer) == (2, "mixup", 256)
     once = streamed(cell("split-cifar5m-mixup", "split-cifar5m-mixup", "1 epoch Acc", "SimSiam"))
@@ -133,7 +133,7 @@ def test_streams() -> None:
 def test_split_cifar_10_and_100() -> None:
     run = streamed(cell("split-cifar", "split-cifar10", "FineTune Acc", "X-PhiNet (g=I, MSE)"))
     assert (run.method, run.data, run.epochs_per_task, run.batch) == ("x-phinet/identity-g", "cifar10", 200, 256)
-    assert (run.optimisation.lr, run.optimisation.weight_decay, run.memory.replay) == (0.03, 5e-4, "none")
+    assert (run.optimization.lr, run.optimization.weight_decay, run.memory.replay) == (0.03, 5e-4, "none")
     run = streamed(cell("split-cifar", "split-cifar100", "Mixup Fg", "SimSiam"))
     assert (run.data, run.stream.shape, run.memory.replay) == ("cifar100", (20, 5), "mixup")
     run = streamed(cell("ema-beta", "ema-beta", "Acc", "0.997"))
@@ -151,12 +151,12 @@ def test_fast_and_slow_are_read_from_one_stream() -> None:
     fast, slow = (cell("fast-slow", "fast-slow", f"X-PhiNet (MSE) {clock}", "3lr") for clock in ("fast", "slow"))
     assert fast.works == slow.works
     assert (fast.measure, slow.measure) == ("task-linear/fast/average", "task-linear/slow/average")
-    assert abs(streamed(fast).optimisation.lr - 0.09) < 1e-15
+    assert abs(streamed(fast).optimization.lr - 0.09) < 1e-15
     beside = cell("fast-slow", "fast-slow-knn", "X-PhiNet (MSE) slow", "3lr")
     assert (beside.works, beside.measure) == (slow.works, "task-knn/slow/average")
 
 
-def transferred(found: Cell) -> tuple[RunConfig, Detection]:
+def transferred(found: Cell) -> tuple[PretrainConfig, Detection]:
     work = found.works[0]
     assert isinstance(work, Transferring)
     return work.run, work.detection
@@ -165,17 +165,17 @@ def transferred(found: Cell) -> tuple[RunConfig, Detection]:
 def test_detection() -> None:
     run, detection = transferred(cell("voc", "voc-07", "PhiNet (lr .5, wd 1e-5)", "AP50"))
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
-    assert (run.optimisation.lr, run.optimisation.weight_decay) == (0.5, 1e-5)
+    assert (run.optimization.lr, run.optimization.weight_decay) == (0.5, 1e-5)
     assert (detection.pictures.data, detection.pictures.also) == ("voc:VOCdevkit/VOC2007", ())
     assert (detection.training.iterations, detection.training.batch, detection.metric) == (24_000, 16, "voc07")
     run, detection = transferred(cell("voc", "voc-07+12", "X-PhiNet (lr .05, wd 1e-4)", "AP"))
-    assert (run.method, run.optimisation.lr, run.optimisation.weight_decay) == ("x-phinet", 0.05, 1e-4)
+    assert (run.method, run.optimization.lr, run.optimization.weight_decay) == ("x-phinet", 0.05, 1e-4)
     assert (detection.pictures.data, detection.pictures.also) == ("voc:VOCdevkit/VOC2007", ("voc:VOCdevkit/VOC2012",))
 
 
 def test_moco_on_imagenet_is_moco_v2_s_own_recipe() -> None:
     run, _ = transferred(cell("voc", "voc-07", "MoCo v2", "AP75"))
-    assert (run.method, run.batch, run.optimisation.weight_decay) == ("moco-v2", 256, 1e-4)
+    assert (run.method, run.batch, run.optimization.weight_decay) == ("moco-v2", 256, 1e-4)
     assert abs(run.peak_lr - 0.03) < 1e-15
     learner = run.learner
     assert (learner.projector, learner.queue, learner.beta, learner.temperature) == ((2048, 128), 65_536, 0.999, 0.2)

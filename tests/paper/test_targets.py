@@ -138,7 +138,7 @@ def test_weight_decays_and_batch_sizes_are_what_the_tables_say(at: str) -> None:
             for work in cell.works:
                 if table.columns_are == "weight decay":
                     assert not isinstance(work, Deriving)
-                    assert f"{work.run.optimisation.weight_decay:g}" == cell.column
+                    assert f"{work.run.optimization.weight_decay:g}" == cell.column
                 if table.columns_are == "batch size":
                     assert not isinstance(work, Deriving)
                     assert work.run.batch == said.batch(int(cell.column))

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phinets.config.continual import ContinualConfig, Reading, Readout, Remembering
-from phinets.config.methods import Clock
-from phinets.config.record import Accuracies, ContinualRecord, ContinualSummary, ReadMatrix
+from phinets.config.methods import EncoderName
+from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord, ContinualSummary
 
 STEPS = 50
 """Of each task."""
@@ -20,7 +20,7 @@ def names(tasks: int) -> tuple[str, ...]:
     return tuple(pair if tasks <= 5 else f"{5 * i}–{5 * i + 4}" for i, pair in enumerate(pairs))
 
 
-def accuracy(tasks: int, done: float, seed: int, clock: Clock) -> list[float]:
+def accuracy(tasks: int, done: float, seed: int, clock: EncoderName) -> list[float]:
     """Made-up accuracies after `done` tasks: a task is learned when it comes, and fades afterwards."""
     noise = np.random.default_rng([seed, round(100 * done), clock == "slow"]).normal(0, 0.8, tasks)
     since = done - np.arange(tasks)
@@ -31,14 +31,14 @@ def accuracy(tasks: int, done: float, seed: int, clock: Clock) -> list[float]:
     return [round(float(value), 2) for value in known + noise]
 
 
-def reading(matrix: NDArray[np.float64], untrained: list[float], readout: Any, clock: Clock) -> ReadMatrix:
+def reading(matrix: NDArray[np.float64], untrained: list[float], readout: Any, clock: EncoderName) -> AccuracyMatrix:
     T = len(matrix)
     last, diagonal = matrix[-1], np.diagonal(matrix)
     lost = [
         float(np.mean(best[:-1] - last[:-1])) if T > 1 else None
         for best in (matrix[:-1].max(0) if T > 1 else last, diagonal)
     ]
-    return ReadMatrix(
+    return AccuracyMatrix(
         readout=readout,
         encoder=clock,
         matrix=tuple(map(tuple, matrix.tolist())),
@@ -57,7 +57,7 @@ def stream_record(
     tasks: int = 5,
     seed: int = 0,
     method: str = "x-phinet/cosine",
-    clocks: tuple[Clock, ...] = ("fast", "slow"),
+    clocks: tuple[EncoderName, ...] = ("fast", "slow"),
     per_task: int = 4,
     readouts: tuple[Readout, ...] = ("task-knn", "class-knn"),
 ) -> ContinualRecord:
@@ -85,7 +85,7 @@ def stream_record(
     return ContinualRecord(folder="r", config=config, environment={}, summary=summary, journal=rows)
 
 
-def _reading(rows: list[dict[str, Any]], readout: str, clock: Clock) -> ReadMatrix:
+def _reading(rows: list[dict[str, Any]], readout: str, clock: EncoderName) -> AccuracyMatrix:
     ours = [row for row in rows if (row["readout"], row["encoder"]) == (readout, clock)]
     ends = [row["accuracies"] for row in ours if row["share"] == 1.0]
     return reading(np.array(ends), ours[0]["accuracies"], readout, clock)

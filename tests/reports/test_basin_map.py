@@ -20,12 +20,12 @@ def pair() -> tuple[Basins, Basins]:
     return basins(SYSTEM, BOX, 41), simsiam_beside(SYSTEM, BOX, 41)
 
 
-def test_every_start_has_the_colour_of_its_end_and_grey_means_collapse(pair: tuple[Basins, Basins]) -> None:
+def test_every_start_has_the_color_of_its_end_and_grey_means_collapse(pair: tuple[Basins, Basins]) -> None:
     for axes, shown in zip(basin_map(pair).axes, pair, strict=True):
         mesh = axes.collections[0]
-        colours = [to_hex(colour) for colour in mesh.to_rgba(np.arange(len(shown.sinks)))]
-        assert [colour == COLLAPSED for colour in colours] == [sink.collapsed for sink in shown.sinks]
-        assert len(set(colours)) == len(colours)
+        colors = [to_hex(color) for color in mesh.to_rgba(np.arange(len(shown.sinks)))]
+        assert [color == COLLAPSED for color in colors] == [sink.collapsed for sink in shown.sinks]
+        assert len(set(colors)) == len(colors)
         np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(41, 41), shown.labels)
 
 

@@ -25,7 +25,7 @@ from phinets.reports.continual import (
     tasks_figure,
 )
 from phinets.reports.continual_curves import courses, ends, spread
-from phinets.reports.palette import INK, LOST, SYSTEM, method_colour
+from phinets.reports.palette import INK, LOST, SYSTEM, method_color
 from tests.reports.streams import STEPS, remembering, stream_record, without
 
 
@@ -189,7 +189,7 @@ def test_forgetting_shows_mean_and_deviation_over_seeds_and_every_run() -> None:
         assert any("n = 3" in text for text in words(axes))
 
 
-def test_methods_and_strategies_stand_apart_and_a_method_keeps_its_colour() -> None:
+def test_methods_and_strategies_stand_apart_and_a_method_keeps_its_color() -> None:
     records = [stream_record(3, seed, "simsiam") for seed in SEEDS]
     records += [remembering(stream_record(3, 4, "simsiam"), replay="mixup", buffer=512)]
     records += [remembering(stream_record(3, 5, "byol"), replay="plain", distil="cassle")]
@@ -197,7 +197,7 @@ def test_methods_and_strategies_stand_apart_and_a_method_keeps_its_colour() -> N
     lines = [label.get_text() for label in axes.get_yticklabels()]
     assert lines == ["simsiam\nfinetune", "simsiam\nmixup with 512", "byol\nreplay of 256 + CaSSLe"]
     bars = [c for c in axes.containers if isinstance(c, ErrorbarContainer)]
-    assert [bar[0].get_color() for bar in bars] == [method_colour(name) for name in ("simsiam", "simsiam", "byol")]
+    assert [bar[0].get_color() for bar in bars] == [method_color(name) for name in ("simsiam", "simsiam", "byol")]
     assert [len(bar[2]) for bar in bars] == [1, 0, 0]  # one run alone has no deviation
 
 
@@ -257,14 +257,14 @@ def test_what_is_nothing_has_no_sign(lost: float) -> None:
     assert "0.0  n = 1" in words(forgetting_figure([record]).axes[1])
 
 
-def test_every_method_has_a_colour_of_its_own() -> None:
-    colours = {name: method_colour(name) for name in METHODS}
-    assert len(set(colours.values())) == len(METHODS)
-    rgb = np.array([to_rgb(colour) for colour in colours.values()])
+def test_every_method_has_a_color_of_its_own() -> None:
+    colors = {name: method_color(name) for name in METHODS}
+    assert len(set(colors.values())) == len(METHODS)
+    rgb = np.array([to_rgb(color) for color in colors.values()])
     apart = np.linalg.norm(rgb[:, None] - rgb, axis=2) + 2 * np.eye(len(rgb))
     assert apart.min() > 0.05
-    assert (colours["phinet"], colours["simsiam"]) == (SYSTEM["phinet"], SYSTEM["simsiam"])
-    assert method_colour("somebody's own") == LOST
+    assert (colors["phinet"], colors["simsiam"]) == (SYSTEM["phinet"], SYSTEM["simsiam"])
+    assert method_color("somebody's own") == LOST
 
 
 def test_labels_move_apart_no_further_than_they_must() -> None:

@@ -88,7 +88,7 @@ def test_each_class_has_a_line_with_both_detectors() -> None:
     assert [cell.strip() for cell in row.strip("│").split("│")] == ["cat", "12.3", "3.0", "5.0", "3.0"]
 
 
-def test_the_curves_show_every_loss_of_every_detector_in_its_colour() -> None:
+def test_the_curves_show_every_loss_of_every_detector_in_its_color() -> None:
     steps = [
         {"kind": "step", "step": i, "loss": 4.0 / i, "objectness": 1.0, "anchors": 1.0, "classes": 1.0, "boxes": 1.0}
         for i in range(1, 21)

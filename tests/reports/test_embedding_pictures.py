@@ -6,8 +6,8 @@ from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
 from phinets.reports.feature_map import NAMED, FeatureMap, feature_map
-from phinets.reports.neighbours import Query, Seen, neighbours_lines, neighbours_sheet, same_class
-from phinets.reports.palette import FAINT, FAST, RIGHT, WRONG, class_colour
+from phinets.reports.neighbors import Query, Seen, neighbors_lines, neighbors_sheet, same_class
+from phinets.reports.palette import FAINT, FAST, RIGHT, WRONG, class_color
 
 BLACK: NDArray[np.uint8] = np.zeros((8, 8, 3), np.uint8)
 
@@ -19,21 +19,21 @@ def a_map(labels: list[str], **more: object) -> FeatureMap:
     return FeatureMap(**given | more)  # type: ignore[arg-type]
 
 
-def test_every_class_has_its_colour_its_points_and_its_name_at_their_median() -> None:
+def test_every_class_has_its_color_its_points_and_its_name_at_their_median() -> None:
     data = a_map(["pear", "apple", "", "pear", "apple", "apple"])
     (axes,) = feature_map(data).axes
     drawn = {to_hex(np.asarray(group.get_facecolor())[0]): group for group in axes.collections}
-    assert {colour: len(np.asarray(group.get_offsets())) for colour, group in drawn.items()} == {
+    assert {color: len(np.asarray(group.get_offsets())) for color, group in drawn.items()} == {
         FAINT: 1,
-        class_colour(0): 3,
-        class_colour(1): 2,
+        class_color(0): 3,
+        class_color(1): 2,
     }
     apples = data.points[[1, 4, 5]]
-    np.testing.assert_allclose(np.asarray(drawn[class_colour(0)].get_offsets()), apples)
+    np.testing.assert_allclose(np.asarray(drawn[class_color(0)].get_offsets()), apples)
     names = {text.get_text(): (text.get_position(), text.get_color()) for text in axes.texts}
     assert set(names) == {"apple", "pear"}
     np.testing.assert_allclose(names["apple"][0], np.median(apples, axis=0))
-    assert names["apple"][1] == class_colour(0)
+    assert names["apple"][1] == class_color(0)
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("one", "two", "a map")
 
 
@@ -64,10 +64,10 @@ def test_the_data_behind_the_map_are_its_points() -> None:
     np.testing.assert_allclose([[float(x) for x in line[2:]] for line in lines], data.points, rtol=1e-5)
 
 
-def test_classes_side_by_side_differ_in_colour() -> None:
-    colours = [class_colour(i) for i in range(100)]
-    assert len(set(colours)) == 100
-    assert all(len(colour) == 7 for colour in colours)
+def test_classes_side_by_side_differ_in_color() -> None:
+    colors = [class_color(i) for i in range(100)]
+    assert len(set(colors)) == 100
+    assert all(len(color) == 7 for color in colors)
 
 
 def seen(name: str, label: str = "") -> Seen:
@@ -85,7 +85,7 @@ def test_images_are_of_one_class_only_where_both_classes_are_known(one: str, oth
 def test_the_sheet_shows_cosine_class_and_whether_it_is_right() -> None:
     dog = Query(image=seen("x/a.png", "dog"), near=[(0.9, seen("b", "dog")), (0.8, seen("c", "cat"))])
     lone = Query(image=seen("x/z.png"), near=[(0.7, seen("d", "cat"))])
-    figure = neighbours_sheet([dog, lone], "whose")
+    figure = neighbors_sheet([dog, lone], "whose")
     cells = figure.axes
     assert len(cells) == 6
     assert [cell.get_xlabel() for cell in cells] == ["dog", "0.90 dog", "0.80 cat", "z.png", "0.70 cat", ""]
@@ -94,7 +94,7 @@ def test_the_sheet_shows_cosine_class_and_whether_it_is_right() -> None:
     ]
     assert frames[:5] == ["", RIGHT, WRONG, "", ""]
     assert not cells[5].axison
-    assert neighbours_lines([dog, lone])[1:] == [
+    assert neighbors_lines([dog, lone])[1:] == [
         ["x/a.png", "dog", "1", "b", "dog", "0.900000"],
         ["x/a.png", "dog", "2", "c", "cat", "0.800000"],
         ["x/z.png", "", "1", "d", "cat", "0.700000"],

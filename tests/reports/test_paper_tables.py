@@ -277,7 +277,7 @@ def test_a_table_of_many_columns_is_turned_on_a_narrow_terminal() -> None:
         assert all(word in text for word in ("BYOL", "SimSiam", "X-PhiNet (Cos)", "71.04 ± 0.94 (3)", "87.46 ± 0.14"))
 
 
-def test_names_in_brackets_are_no_colours() -> None:
+def test_names_in_brackets_are_no_colors() -> None:
     numbers: Numbers = {("[red]a", "[bold]x"): (1.0,)}
     grid = table(numbers)
     one = found(target(replace(grid, title="[blue]t")), POCKET, results(grid, numbers))

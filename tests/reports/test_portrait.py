@@ -135,5 +135,5 @@ def test_words_stay_apart_where_sinks_lie_close_together() -> None:
 
 def test_sinks_are_red() -> None:
     (axes,) = portrait(PhiNet(rho=0.03)).axes
-    colours = {each.get_color() for each in axes.lines if each.get_marker() == "o"}
-    assert colours == {SINK}
+    colors = {each.get_color() for each in axes.lines if each.get_marker() == "o"}
+    assert colors == {SINK}

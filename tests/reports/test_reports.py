@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from phinets.config.record import RunRecord, Summary
-from phinets.config.run import Judging, RunConfig
+from phinets.config.run import EvalConfig, PretrainConfig
 from phinets.reports.architecture import architecture
 from phinets.reports.curves import curves, curves_png
 from phinets.reports.live import LiveBar, result_table
@@ -27,7 +27,7 @@ JOURNAL = [
 
 
 def record(journal: list[dict[str, object]] = JOURNAL) -> RunRecord:
-    return RunRecord(folder="r", config=RunConfig(), environment={}, summary=SUMMARY, journal=journal)
+    return RunRecord(folder="r", config=PretrainConfig(), environment={}, summary=SUMMARY, journal=journal)
 
 
 def spoken(draw: object) -> str:
@@ -53,7 +53,7 @@ def test_the_curves_hold_the_journal_s_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("look_at", "scale"),
+    ("eval_at_images", "scale"),
     [
         ((100, 200, 500, 1000, 2000), "log"),
         ((100, 200, 300, 400), "linear"),
@@ -61,11 +61,11 @@ def test_the_curves_hold_the_journal_s_numbers() -> None:
         ((100,), "linear"),
     ],
 )
-def test_looks_planned_by_images_are_drawn_over_images(look_at: tuple[int, ...], scale: str) -> None:
-    looks = [{**JOURNAL[2], "step": i, "images": count} for i, count in enumerate(look_at, start=1)]
-    config = RunConfig(judging=Judging(look_at=look_at))
+def test_looks_planned_by_images_are_drawn_over_images(eval_at_images: tuple[int, ...], scale: str) -> None:
+    looks = [{**JOURNAL[2], "step": i, "images": count} for i, count in enumerate(eval_at_images, start=1)]
+    config = PretrainConfig(evaluation=EvalConfig(eval_at_images=eval_at_images))
     losses, accuracy, health, *_ = curves(replace(record([*JOURNAL[:2], *looks]), config=config)).axes
-    assert np.asarray(accuracy.lines[0].get_xdata()).tolist() == list(look_at)
+    assert np.asarray(accuracy.lines[0].get_xdata()).tolist() == list(eval_at_images)
     assert (accuracy.get_xlabel(), accuracy.get_xscale()) == ("images seen", scale)
     assert {axes.get_xlabel() for axes in (losses, health)} == {"step"}
     assert curves(record()).axes[1].get_xlabel() == "step"

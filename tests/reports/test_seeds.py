@@ -9,7 +9,7 @@ import pytest
 from phinets.config.continual import Appended, ContinualConfig, Reading, Tasks
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord
-from phinets.config.run import Compute, DataOptions, Judging, Saving
+from phinets.config.run import Compute, DataOptions, EvalConfig, Saving
 from phinets.reports.forgetting import forgetting_figure
 from phinets.reports.seeds import groups
 from tests.reports.streams import remembering, stream_record
@@ -44,9 +44,9 @@ def apart(change: Change, method: str = "simsiam") -> list[str]:
     [
         (lambda c: replace(c, epochs_per_task=1), ["epochs per task 200", "epochs per task 1"]),
         (lambda c: replace(c, batch=128), ["batch 256", "batch 128"]),
-        (within("optimisation", lr=0.1), ["lr 0.03", "lr 0.1"]),
-        (within("optimisation", schedule="cosine"), ["schedule constant", "schedule cosine"]),
-        (within("optimisation", constant_h=False), ["constant h yes", "constant h no"]),
+        (within("optimization", lr=0.1), ["lr 0.03", "lr 0.1"]),
+        (within("optimization", schedule="cosine"), ["schedule constant", "schedule cosine"]),
+        (within("optimization", constant_h=False), ["constant h yes", "constant h no"]),
         (within("learner", beta=0.5), ["beta 0.99", "beta 0.5"]),
     ],
 )
@@ -75,11 +75,11 @@ def test_a_strategy_s_numbers_set_runs_apart(memory: Any, values: Any, told: lis
         (within("stream", tasks="2x5"), ["tasks –", "tasks 2x5"]),
         (within("stream", order_seed=3), ["order seed –", "order seed 3"]),
         (within("stream", class_order=("7", "2")), ["class order –", "class order 7 2"]),
-        (within("source", world=1), ["world 0", "world 1"]),
+        (within("source", shapes_seed=1), ["world 0", "world 1"]),
         (within("source", train_images=500), ["train images –", "train images 500"]),
-        (within("judging", knn_k=20), ["knn k 200", "knn k 20"]),
-        (within("judging", knn_temperature=0.2), ["knn temperature 0.1", "knn temperature 0.2"]),
-        (within("judging", final_bank=500), ["final bank –", "final bank 500"]),
+        (within("evaluation", num_neighbors=20), ["knn k 200", "knn k 20"]),
+        (within("evaluation", knn_temperature=0.2), ["knn temperature 0.1", "knn temperature 0.2"]),
+        (within("evaluation", final_bank=500), ["final bank –", "final bank 500"]),
         (within("reading", k_rule="tasks-seen"), ["k rule fixed", "k rule tasks-seen"]),
         (within("reading", readouts=("task-linear",)), ["readouts task-knn class-knn", "readouts task-linear"]),
         (lambda c: replace(c, appended=(Appended(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 – – –"]),
@@ -123,8 +123,10 @@ def test_tasks_that_follow_from_the_settings_are_not_told_of_twice() -> None:
         lambda c: c.resolved,
         lambda c: replace(c, compute=Compute(device="cpu", threads=1), saving=Saving(checkpoint_every="9steps")),
         lambda c: replace(c, source=DataOptions(root="elsewhere", download=True, max_bad_images=3), keep_tasks=True),
-        lambda c: replace(c, judging=Judging(look_every=7, look_at=(9,), live_bank=300, measures=("spectrum",))),
-        lambda c: replace(c, reading=Reading(readouts=c.reading.readouts, readings_per_task=5)),
+        lambda c: replace(
+            c, evaluation=EvalConfig(eval_every=7, eval_at_images=(9,), online_bank=300, health_metrics=("spectrum",))
+        ),
+        lambda c: replace(c, reading=Reading(readouts=c.reading.readouts, evals_per_task=5)),
         within("memory", buffer=512, mixup_alpha=0.1, distil_weight=3.0, distil_hidden=(4,)),
     ],
 )

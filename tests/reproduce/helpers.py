@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from phinets.config.result import Result
-from phinets.config.run import RunConfig, Saving
+from phinets.config.run import PretrainConfig, Saving
 from phinets.config.work import Deriving, Pretraining, Work, key
 from phinets.paper.scales import scale
 
 SMOKE = scale("smoke")
-TINY: RunConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=Saving(pictures=False))
+TINY: PretrainConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=Saving(pictures=False))
 QUICK = tuple(Deriving(statements=("strong",), sigma2=1.5 + n / 8) for n in range(8))
 """Each is done in no time, and another than the others."""
 

@@ -20,7 +20,7 @@ from phinets.reproduce import estimate as estimating
 from phinets.reproduce import estimate as speed
 from phinets.reproduce.estimate import (
     SIZES,
-    Clock,
+    EncoderName,
     Speed,
     amount,
     clock,
@@ -187,7 +187,7 @@ def test_probes_transfers_costs_and_statements_are_counted() -> None:
     longer = replace(how, training=replace(how.training, iterations=2 * how.training.iterations))
     assert amount(Transferring(run=TINY, detection=longer)).steps == 2 * transfer.steps
     assert amount(Deriving(statements=("strong", "weak"))).statements == 2
-    assert Clock(speed=FAST).seconds(Deriving(statements=("strong", "weak"))) == 2 * estimating.STATEMENT
+    assert EncoderName(speed=FAST).seconds(Deriving(statements=("strong", "weak"))) == 2 * estimating.STATEMENT
 
 
 def test_the_speed_is_measured_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_an_estimate_is_within_a_factor_of_two_and_a_half_of_a_real_run(tmp_path
     """In seconds of the core, which others who want it don't make longer."""
     small = replace(scale("pocket").cifar10, data="shapes", batch=64, method="x-phinet", epochs=1)
     run = replace(small, source=replace(small.source, train_images=2_000, test_images=500))
-    run = replace(run, judging=replace(run.judging, final_bank=1_000))
+    run = replace(run, evaluation=replace(run.evaluation, final_bank=1_000))
     do(Pretraining(run=replace(run, epochs=1, seed=1)), Store(tmp_path), Means(device="cpu", threads=1))
     began = process_time()
     do(Pretraining(run=run), Store(tmp_path), Means(device="cpu", threads=1))

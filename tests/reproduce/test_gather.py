@@ -11,7 +11,7 @@ from phinets.config.errors import UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualSummary, Summary
 from phinets.config.result import Result
-from phinets.config.run import Training
+from phinets.config.run import TrainConfig
 from phinets.config.work import Pretraining, Streaming, key
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
@@ -32,7 +32,7 @@ SUMMARY = Summary(
 
 
 def run_folder(
-    folder: Path, config: Training, summary: Summary | ContinualSummary | None, journal: list[dict[str, Any]]
+    folder: Path, config: TrainConfig, summary: Summary | ContinualSummary | None, journal: list[dict[str, Any]]
 ) -> Path:
     """What a run leaves, written by hand."""
     folder.mkdir()

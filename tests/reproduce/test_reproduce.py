@@ -309,8 +309,8 @@ def test_a_first_score_that_is_recalled_is_the_one_that_is_judged_anew(
     assert [getattr(again, name) for name in firsts] == [getattr(fresh, name) for name in firsts]
     for other in (
         replace(TINY, seed=1),
-        replace(TINY, judging=replace(TINY.judging, knn_k=3)),
-        replace(TINY, source=replace(TINY.source, world=1)),
+        replace(TINY, evaluation=replace(TINY.evaluation, num_neighbors=3)),
+        replace(TINY, source=replace(TINY.source, shapes_seed=1)),
     ):
         asked.clear()
         run(other, tmp_path / f"other{len(list(tmp_path.iterdir()))}")
@@ -345,7 +345,7 @@ def test_a_box_is_as_small_as_it_can_be_around_a_form(monkeypatch: pytest.Monkey
         paint = np.abs(pixels.astype(float) - 128).max(-1)
         rows, columns = np.nonzero(paint > paint.max() / 2)
         covered = columns.min() + 1, rows.min() + 1, columns.max() + 1, rows.max() + 1
-        assert np.abs(np.subtract(covered, thing.box)).max() <= 1  # colours are whole numbers
+        assert np.abs(np.subtract(covered, thing.box)).max() <= 1  # colors are whole numbers
 
 
 @pytest.mark.slow

@@ -18,13 +18,14 @@ from phinets.config.continual import Appended, ContinualConfig, Reading, Remembe
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
 from phinets.config.record import ContinualRecord
-from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig, Saving
+from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
 from phinets.continual import metrics
 from phinets.evaluation.encoders import learner_of, subject
-from phinets.runs.append import append, finished
+from phinets.runs.append import append
 from phinets.runs.callbacks import Silent
 from phinets.runs.continual import continual
 from phinets.runs.recipes import BENCHMARKS, benchmark
+from phinets.runs.resume import finished
 from phinets.runs.trainer import resume_stream, run, run_stream
 from phinets.training.checkpoint import checkpoints, load_checkpoint
 from phinets.training.journal import read_journal
@@ -43,8 +44,8 @@ STREAM = ContinualConfig(
     stream=Tasks(tasks="3x3"),
     memory=Remembering(replay="mixup", buffer=24, distil_hidden=(8,)),
     learner=TINY.learner,
-    optimisation=Optimisation(schedule="constant", warmup_epochs=0.0),
-    judging=Judging(look_every=4, live_bank=60, live_queries=20, knn_k=5),
+    optimization=Optimization(schedule="constant", warmup_epochs=0.0),
+    evaluation=EvalConfig(eval_every=4, online_bank=60, online_queries=20, num_neighbors=5),
     reading=Reading(readouts=("task-knn", "class-knn")),
     saving=Saving(checkpoint_every="3steps"),
 )
@@ -81,9 +82,9 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 
 
 def assert_same_end(ours: Path, theirs: Path) -> None:
-    """The same weights, optimiser, memory, journal and summary, to the last bit, but for times."""
+    """The same weights, optimizer, memory, journal and summary, to the last bit, but for times."""
     assert read_journal(ours / "metrics.jsonl") == read_journal(theirs / "metrics.jsonl")
-    kept = ("step", "learner", "optimiser", "scaler", "memory")
+    kept = ("step", "learner", "optimizer", "scaler", "memory")
     assert_equal(*({k: newest(f)[k] for k in kept if k in newest(f)} for f in (ours, theirs)))
     a, b = (load_file(f / "backbone.safetensors") for f in (ours, theirs))
     assert_equal(a, b)
@@ -146,9 +147,9 @@ def test_a_method_without_a_slow_encoder_is_read_out_on_its_fast_one(tmp_path: P
 def test_a_stream_of_one_task_is_an_ordinary_run(tmp_path: Path) -> None:
     config = replace(STREAM, memory=Remembering(), stream=Tasks(tasks="1x10"), source=TINY.source, learner=TINY.learner)
     run_stream(config, tmp_path / "stream")
-    names = ("method", "backbone", "views", "batch", "source", "learner", "optimisation", "judging", "saving")
+    names = ("method", "backbone", "views", "batch", "source", "learner", "optimization", "evaluation", "saving")
     same = {name: getattr(config, name) for name in names}
-    run(RunConfig(epochs=2, **same), tmp_path / "run")
+    run(PretrainConfig(epochs=2, **same), tmp_path / "run")
     ours, theirs = (load_file(tmp_path / name / "backbone.safetensors") for name in ("stream", "run"))
     assert_equal(ours, theirs)
 
@@ -161,13 +162,13 @@ def test_what_comes_later_changes_nothing_about_what_came_before(folder: Path, t
     run_stream(shorter, tmp_path / "shorter")
     states = [dict(checkpoints(tmp_path / name / "checkpoints"))[ends[1]] for name in ("longer", "shorter")]
     a, b = map(load_checkpoint, states)
-    for part in ("learner", "optimiser", "memory"):
+    for part in ("learner", "optimizer", "memory"):
         assert_equal(a[part], b[part])
     assert [step for step, _ in checkpoints(tmp_path / "longer" / "checkpoints")][:2] == list(ends[:2])
 
 
 def test_readings_in_the_middle_of_a_task_leave_what_is_learned_alone(folder: Path, tmp_path: Path) -> None:
-    often = replace(STREAM, reading=replace(STREAM.reading, readings_per_task=3))
+    often = replace(STREAM, reading=replace(STREAM.reading, evals_per_task=3))
     found = run_stream(often, tmp_path / "often")
     assert_equal(load_file(folder / "backbone.safetensors"), load_file(tmp_path / "often" / "backbone.safetensors"))
     shares = [row["share"] for row in found.journal if row["kind"] == "reading"][:: 2 * 2]
@@ -279,7 +280,7 @@ def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
     run_stream(config, tmp_path / "later")
     later = append(tmp_path / "later", Appended(data=places[2], epochs=2))
     planned = run_stream(replace(config, stream=Tasks(task_data=tuple(places))), tmp_path / "planned")
-    assert_equal(*({k: newest(Path(r.folder))[k] for k in ("step", "learner", "optimiser")} for r in (later, planned)))
+    assert_equal(*({k: newest(Path(r.folder))[k] for k in ("step", "learner", "optimizer")} for r in (later, planned)))
     if memory == "mixup":
         assert_equal(*(newest(Path(r.folder))["memory"] for r in (later, planned)))
     for ours, theirs in zip(later.summary.readings, planned.summary.readings, strict=True):
@@ -420,7 +421,7 @@ def test_the_split_cifars_follow_ucl() -> None:
     assert [one.stream.shape for one in (ten, hundred, million)] == [None, (20, 5), None], "None: two classes each"
     assert [one.epochs_per_task for one in (ten, hundred, million)] == [200, 200, 1]
     for one in (ten, hundred, million):
-        rate = one.optimisation
+        rate = one.optimization
         assert (one.batch, rate.lr, rate.momentum, rate.weight_decay, rate.schedule) == (
             256,
             0.03,
@@ -428,7 +429,12 @@ def test_the_split_cifars_follow_ucl() -> None:
             5e-4,
             "constant",
         )
-        assert (one.views, one.backbone, one.judging.knn_k, rate.warmup_epochs) == ("ucl", "resnet18-cifar", 200, 0)
+        assert (one.views, one.backbone, one.evaluation.num_neighbors, rate.warmup_epochs) == (
+            "ucl",
+            "resnet18-cifar",
+            200,
+            0,
+        )
 
 
 def test_a_task_smaller_than_a_batch_is_named() -> None:

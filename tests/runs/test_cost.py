@@ -8,14 +8,14 @@ import torch
 
 from phinets.config.cost import Cost
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import DataOptions, Optimisation, RunConfig
+from phinets.config.run import DataOptions, Optimization, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs import cost
 from phinets.runs.cost import WARM_UP, Turn, bytes_of, contender, costs, peak_memory, ratio_of_times, take_turns
 from tests.conftest import SMALL
 
 CPU = torch.device("cpu")
-TINY = RunConfig(
+TINY = PretrainConfig(
     backbone="tests.conftest.TinyEncoder",
     batch=16,
     source=DataOptions(image_size=8),
@@ -23,14 +23,14 @@ TINY = RunConfig(
 )
 
 
-def taken(method: str, config: RunConfig = TINY) -> int:
+def taken(method: str, config: PretrainConfig = TINY) -> int:
     """Bytes of a method alone."""
     (found,) = costs(config, [method], 1, CPU)
     assert found.bytes is not None
     return found.bytes
 
 
-def learner_of(method: str, config: RunConfig = TINY) -> Learner:
+def learner_of(method: str, config: PretrainConfig = TINY) -> Learner:
     return contender(replace(config, method=method), CPU).learner
 
 
@@ -67,7 +67,7 @@ def test_weights_momentum_and_gradients_are_all_counted() -> None:
     config = replace(TINY, learner=replace(TINY.learner, projector=(512, 512)), batch=2)
     weights = bytes_of(learner_of("simsiam", config).parameters())
     assert taken("simsiam", config) >= 3 * weights
-    adamw = taken("simsiam", replace(config, optimisation=Optimisation(optimiser="adamw")))
+    adamw = taken("simsiam", replace(config, optimization=Optimization(optimizer="adamw")))
     assert adamw - taken("simsiam", config) >= weights
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from phinets.config.run import DataOptions
-from phinets.runs.setup import settled_place
+from phinets.data.home import resolve_data_name
 from phinets.runs.trainer import resume, run
 from tests.runs.test_pretrain import TINY, Listener
 from tests.runs.test_resume import assert_same_end, cut_off
@@ -16,7 +16,7 @@ ONLINE = replace(
     data="stream:shapes",
     epochs=1,
     source=DataOptions(train_images=165, test_images=40, image_size=16),
-    judging=replace(TINY.judging, look_every=0, look_at=(20, 32, 33, 100, 5_000)),
+    evaluation=replace(TINY.evaluation, eval_every=0, eval_at_images=(20, 32, 33, 100, 5_000)),
 )
 """Ten steps of 16 images, with a checkpoint after steps 3, 6, 9 and 10."""
 
@@ -34,7 +34,7 @@ def test_a_stream_that_was_cut_ends_as_if_it_had_not_been(tmp_path: Path) -> Non
 
 
 def test_looks_by_steps_and_by_images_go_together(tmp_path: Path) -> None:
-    config = replace(ONLINE, judging=replace(ONLINE.judging, look_every=4, look_at=(100, 128)))
+    config = replace(ONLINE, evaluation=replace(ONLINE.evaluation, eval_every=4, eval_at_images=(100, 128)))
     looks = [row["step"] for row in run(config, tmp_path / "run").journal if row["kind"] == "look"]
     assert looks == [4, 7, 8, 10]
 
@@ -43,13 +43,17 @@ def test_looks_by_steps_and_by_images_go_together(tmp_path: Path) -> None:
     ("counts", "told"),
     [
         ((100, 160), []),
-        ((100, 161), ["--look-at 161 lies beyond the run's 160 images and is not reached."]),
-        ((100, 165, 100_000), ["--look-at 165 100000 lie beyond the run's 160 images and are not reached."]),
+        ((100, 161), ["--eval-at-images 161 lies beyond the run's 160 images and is not reached."]),
+        ((100, 165, 100_000), ["--eval-at-images 165 100000 lie beyond the run's 160 images and are not reached."]),
     ],
 )
 def test_a_look_beyond_the_end_is_told_of_once(counts: tuple[int, ...], told: list[str], tmp_path: Path) -> None:
     listener = Listener()
-    run(replace(ONLINE, judging=replace(ONLINE.judging, look_at=counts)), tmp_path / "run", watcher=listener)
+    run(
+        replace(ONLINE, evaluation=replace(ONLINE.evaluation, eval_at_images=counts)),
+        tmp_path / "run",
+        watcher=listener,
+    )
     assert listener.heard == told
 
 
@@ -64,4 +68,4 @@ def test_a_look_beyond_the_end_is_told_of_once(counts: tuple[int, ...], told: li
     ],
 )
 def test_a_stream_s_place_is_a_name_and_its_folder_s_place_is_settled(said: str, settled: str) -> None:
-    assert settled_place(said) == settled
+    assert resolve_data_name(said) == settled

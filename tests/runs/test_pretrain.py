@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig, Saving
+from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
 from phinets.runs.callbacks import Silent
 from phinets.runs.monitor import diagnosis
 from phinets.runs.setup import settled
@@ -23,14 +23,14 @@ from phinets.training.loop import DivergedError
 from phinets.training.run_folder import read_config, run_folder
 from phinets.views import make_views
 
-TINY = RunConfig(
+TINY = PretrainConfig(
     backbone="resnet-tiny",
     epochs=2,
     batch=16,
     source=DataOptions(train_images=64, test_images=40, image_size=16),
     learner=LearnerOptions(projector=(16, 16), h_hidden=(8,), g_hidden=(8,), queue=32),
-    optimisation=Optimisation(warmup_epochs=0.5),
-    judging=Judging(look_every=3, live_bank=64, live_queries=20, knn_k=5),
+    optimization=Optimization(warmup_epochs=0.5),
+    evaluation=EvalConfig(eval_every=3, online_bank=64, online_queries=20, num_neighbors=5),
     saving=Saving(checkpoint_every="3steps"),
 )
 FILES = {
@@ -130,8 +130,8 @@ def test_the_global_generator_is_neither_used_nor_moved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_makes_a_whole_run(name: str, tmp_path: Path) -> None:
-    judging = replace(TINY.judging, look_every=0)
-    record = run(replace(TINY, method=name, epochs=1, judging=judging), tmp_path / "run")
+    evaluation = replace(TINY.evaluation, eval_every=0)
+    record = run(replace(TINY, method=name, epochs=1, evaluation=evaluation), tmp_path / "run")
     assert record.summary.steps == 4
     assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "look", "score"]
 
@@ -237,7 +237,7 @@ def test_a_collapse_is_said_once_with_its_cause(tmp_path: Path) -> None:
     """Weights that decay to nothing give everybody the same code."""
     listener = Listener()
     doomed = replace(
-        TINY, epochs=12, optimisation=Optimisation(lr=4.0, weight_decay=0.9, momentum=0.0, warmup_epochs=0)
+        TINY, epochs=12, optimization=Optimization(lr=4.0, weight_decay=0.9, momentum=0.0, warmup_epochs=0)
     )
     record = run(doomed, tmp_path / "run", watcher=listener)
     assert record.summary.verdict == "collapsed"
@@ -250,7 +250,7 @@ def test_a_collapse_is_said_once_with_its_cause(tmp_path: Path) -> None:
     [
         ({"method": "phinet/cosine-no-stop-gradient"}, "stop-gradient"),
         ({"learner": LearnerOptions(beta=1.0)}, "--beta 0.99"),
-        ({"optimisation": Optimisation(constant_h=False, warmup_epochs=0)}, "--constant-h"),
+        ({"optimization": Optimization(constant_h=False, warmup_epochs=0)}, "--constant-h"),
         ({"batch": 16}, "--batch 128"),
         ({}, "half of each"),
     ],

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
-from phinets.config.run import Compute, DataOptions, Optimisation, RunConfig, Saving
+from phinets.config.run import Compute, DataOptions, Optimization, PretrainConfig, Saving
 from phinets.runs.callbacks import Silent
 from phinets.runs.monitor import health_of
 from phinets.runs.trainer import resume, run
@@ -49,24 +49,24 @@ def power_cut() -> None:
     raise PowerCutError
 
 
-def cut_off(config: RunConfig, folder: Path, step: int = 9) -> None:
+def cut_off(config: PretrainConfig, folder: Path, step: int = 9) -> None:
     """A run that dies when step 9 is in the journal and its checkpoint is not yet written."""
     with pytest.raises(PowerCutError):
         run(config, folder, watcher=AtStep(step, power_cut))
 
 
-def whole(config: RunConfig, folder: Path) -> Path:
+def whole(config: PretrainConfig, folder: Path) -> Path:
     run(config, folder)
     return folder
 
 
 def assert_same_end(ours: Path, theirs: Path) -> None:
-    """The same weights, optimiser, journal and summary, to the last bit, but for times."""
+    """The same weights, optimizer, journal and summary, to the last bit, but for times."""
     assert read_journal(ours / "metrics.jsonl") == read_journal(theirs / "metrics.jsonl")
     a, b = (load_file(folder / "backbone.safetensors") for folder in (ours, theirs))
     assert a.keys() == b.keys()
     assert all(torch.equal(a[name], b[name]) for name in a)
-    assert_equal(*({k: newest(f)[k] for k in ("step", "learner", "optimiser", "scaler")} for f in (ours, theirs)))
+    assert_equal(*({k: newest(f)[k] for k in ("step", "learner", "optimizer", "scaler")} for f in (ours, theirs)))
     one, two = (json.loads((folder / "summary.json").read_text()) for folder in (ours, theirs))
     for name in set(one) - {"seconds", "images_per_second", "data_wait"}:
         assert one[name] == two[name], name
@@ -166,8 +166,8 @@ def test_how_it_is_computed_and_kept_may_change_but_not_what_is_learned(tmp_path
     cut_off(CUT, tmp_path / "cut")
     with pytest.raises(UserError, match=r"epochs was 2 and is 3.*--config"):
         resume(tmp_path / "cut", replace(CUT, epochs=3))
-    with pytest.raises(UserError, match=r"optimisation\.lr was 0.03"):
-        resume(tmp_path / "cut", replace(CUT, optimisation=replace(CUT.optimisation, lr=0.1)))
+    with pytest.raises(UserError, match=r"optimization\.lr was 0.03"):
+        resume(tmp_path / "cut", replace(CUT, optimization=replace(CUT.optimization, lr=0.1)))
     wanted = replace(CUT, compute=Compute(threads=1, accumulate=2), saving=Saving(checkpoint_every="1steps"))
     assert resume(tmp_path / "cut", wanted).summary.steps == 10
     (entry,) = json.loads((tmp_path / "cut" / "env.json").read_text())["resumed"]
@@ -197,8 +197,8 @@ def test_two_processes_never_work_on_one_run(tmp_path: Path) -> None:
 
 
 def test_a_collapse_that_was_said_is_not_said_again(tmp_path: Path) -> None:
-    fatal = Optimisation(lr=4.0, weight_decay=0.9, momentum=0.0, warmup_epochs=0)
-    doomed = replace(CUT, epochs=12, optimisation=fatal)
+    fatal = Optimization(lr=4.0, weight_decay=0.9, momentum=0.0, warmup_epochs=0)
+    doomed = replace(CUT, epochs=12, optimization=fatal)
     listener = Listener()
     with pytest.raises(PowerCutError):
         run(doomed, tmp_path / "cut", watcher=AtStep(57, power_cut))
@@ -228,8 +228,8 @@ def photos(home: Path, labelled: bool) -> Path:
 
 def test_too_many_bad_images_are_refused_before_the_first_step_where_the_judge_meets_them(tmp_path: Path) -> None:
     source = DataOptions(image_size=16, max_bad_images=0)
-    judging = replace(CUT.judging, look_every=0)
-    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled=True)}", source=source, judging=judging)
+    evaluation = replace(CUT.evaluation, eval_every=0)
+    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled=True)}", source=source, evaluation=evaluation)
     with pytest.raises(UserError, match="--max-bad-images is 0"):
         run(config, tmp_path / "run")
     assert [row["kind"] for row in read_journal(tmp_path / "run" / "metrics.jsonl")] == ["bad-image", "baseline"]

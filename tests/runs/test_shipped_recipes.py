@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from phinets.config.record import Summary
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.runs.recipes import recipe
 from phinets.runs.trainer import run
 
@@ -33,7 +33,7 @@ def test_a_third_of_the_main_job_already_beats_pixels_and_the_untrained_encoder(
     _assert_gained(_on_two_cores(replace(recipe("default"), epochs=3), tmp_path / "run"), 10)
 
 
-def _on_two_cores(config: RunConfig, folder: Path) -> Summary:
+def _on_two_cores(config: PretrainConfig, folder: Path) -> Summary:
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from phinets.config.methods import METHODS
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.runs.pretrain import pretraining
 from phinets.runtime import distributed
 from phinets.runtime.distributed import process_group
@@ -19,7 +19,7 @@ from phinets.training.run_folder import read_config_of
 from phinets.training.step import train_step
 
 
-def trajectory(config: RunConfig) -> dict[str, Any]:
+def trajectory(config: PretrainConfig) -> dict[str, Any]:
     """The losses of a run's steps, and the learner that they led to."""
     bench = pretraining(config).bench
     losses = []
@@ -31,7 +31,7 @@ def trajectory(config: RunConfig) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    described = read_config_of(RunConfig, Path(sys.argv[1]))
+    described = read_config_of(PretrainConfig, Path(sys.argv[1]))
     with process_group():
         found = {name: trajectory(replace(described, method=name)) for name in METHODS}
         if distributed.is_rank_zero():

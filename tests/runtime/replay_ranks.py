@@ -10,17 +10,17 @@ import torch
 
 import phinets
 from phinets.config.continual import Remembering
-from phinets.config.run import Optimisation
+from phinets.config.run import Optimization
 from phinets.config.views import PLANS
 from phinets.continual.replay import Replay
 from phinets.data import InMemory
 from phinets.methods import distil
 from phinets.runtime import distributed
-from phinets.runtime.batch_norm import synchronise_norms
+from phinets.runtime.batch_norm import synchronize_norms
 from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import process_group
 from phinets.training.loader import Feed
-from phinets.training.optimizers import build_optimiser
+from phinets.training.optimizers import build_optimizer
 from phinets.training.step import Trainee, train_step, wrap_distributed
 
 FAMILIES = ("x-phinet/cosine", "barlow-twins", "moco-v2")
@@ -55,10 +55,10 @@ def _trainee(method: str) -> Trainee:
         learner = distil(phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL), hidden=(8,))
     learner = learner.double()
     if distributed.world_size() > 1:
-        synchronise_norms(learner, CPU)
+        synchronize_norms(learner, CPU)
     return Trainee(
         learner=learner,
-        optimiser=build_optimiser(learner, Optimisation()),
+        optimizer=build_optimizer(learner, Optimization()),
         precision=Precision("fp64", CPU),
         model=wrap_distributed(learner, CPU, SIZE),
     )

@@ -26,7 +26,7 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 TWENTY = replace(
     TINY,
     source=replace(TINY.source, train_images=160),
-    judging=replace(TINY.judging, look_every=10),
+    evaluation=replace(TINY.evaluation, eval_every=10),
     compute=Compute(device="cpu", threads=1, precision="fp64"),
 )
 """Twenty steps, with a look after the tenth and the last.

@@ -24,12 +24,12 @@ CONFIG = replace(
     epochs=30,
     source=replace(TINY.source, train_images=80),
     learner=replace(TINY.learner, projector=(256, 256)),
-    judging=replace(TINY.judging, look_every=7),
+    evaluation=replace(TINY.evaluation, eval_every=7),
     compute=Compute(threads=1),
     saving=Saving(checkpoint_every="2steps", keep_epochs=10),
 )
 """150 steps in epochs of five, a look after every seventh and a checkpoint after every second."""
-KINDS = ("step",) * 10 + ("write",) * 7 + ("start",) * 2 + ("judging",)
+KINDS = ("step",) * 10 + ("write",) * 7 + ("start",) * 2 + ("evaluation",)
 """When the twenty kills come: in training, in the write of a checkpoint, at the start, in the last judgement."""
 
 
@@ -75,7 +75,7 @@ def kill(kind: str, goal: int, folder: Path, chance: random.Random) -> tuple[boo
         "step": lambda: steps_in(folder) >= goal,
         "write": lambda: steps_in(folder) >= goal and is_writing(folder),
         "start": (folder / "config.yaml").exists,
-        "judging": (folder / "backbone.safetensors").exists,
+        "evaluation": (folder / "backbone.safetensors").exists,
     }
     there = wait(process, moments[kind], nap=0.0002 if kind == "write" else 0.002)
     if kind != "write":
@@ -92,7 +92,7 @@ def schedule(chance: random.Random) -> list[tuple[str, int]]:
     kinds = [kind for kind in KINDS if kind in ("step", "write")]
     chance.shuffle(kinds)
     early = [("start", 0)] * KINDS.count("start")
-    return [*early, *zip(kinds, goals, strict=True), *[("judging", 150)] * KINDS.count("judging")]
+    return [*early, *zip(kinds, goals, strict=True), *[("evaluation", 150)] * KINDS.count("evaluation")]
 
 
 @pytest.mark.slow

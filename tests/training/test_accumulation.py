@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import phinets
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS
-from phinets.config.run import Compute, RunConfig
+from phinets.config.run import Compute, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs.trainer import run
 from phinets.training.step import train_step
@@ -79,7 +79,7 @@ def test_what_batch_statistics_change_is_known() -> None:
     assert norm_free("barlow-twins").batch_statistics()[-1] == "the cross-correlation"
 
 
-def told(config: RunConfig, folder: Path) -> list[str]:
+def told(config: PretrainConfig, folder: Path) -> list[str]:
     listener = Listener()
     run(config, folder, watcher=listener)
     return listener.heard

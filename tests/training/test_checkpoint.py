@@ -27,10 +27,10 @@ from tests.conftest import tiny_learner, tiny_trainee, tiny_views
 WHAT = {"learner": {"w": torch.arange(4.0)}, "journal": 7}
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adamw", "lars"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lars"])
 @pytest.mark.parametrize("name", METHODS)
-def test_a_checkpoint_carries_on_exactly(name: str, optimiser: str, tmp_path: Path) -> None:
-    first, second = (tiny_trainee(tiny_learner(name, seed=seed), optimiser=optimiser) for seed in (0, 8))
+def test_a_checkpoint_carries_on_exactly(name: str, optimizer: str, tmp_path: Path) -> None:
+    first, second = (tiny_trainee(tiny_learner(name, seed=seed), optimizer=optimizer) for seed in (0, 8))
     for i in range(3):
         train_step(first, [tiny_views(seed=i)], rate=0.1, peak=0.1)
     second.restore(load_checkpoint(save_checkpoint(tmp_path, 3, first.state())))

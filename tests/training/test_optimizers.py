@@ -5,44 +5,44 @@ import torch
 from torch import nn
 
 from phinets.config.methods import METHODS
-from phinets.config.run import Optimisation
-from phinets.training.optimizers import LARS, build_optimiser, set_rates
+from phinets.config.run import Optimization
+from phinets.training.optimizers import LARS, build_optimizer, set_rates
 from tests.conftest import tiny_learner
 
 
 def test_only_h_keeps_its_rate() -> None:
     learner = tiny_learner("phinet")
-    optimiser = build_optimiser(learner, Optimisation())
-    set_rates(optimiser, rate=0.01, peak=0.5)
-    rates = {id(p): group["lr"] for group in optimiser.param_groups for p in group["params"]}
+    optimizer = build_optimizer(learner, Optimization())
+    set_rates(optimizer, rate=0.01, peak=0.5)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     for name, p in learner.named_parameters():
         assert rates[id(p)] == (0.5 if name.startswith("h.") else 0.01), name
 
 
 def test_h_follows_the_schedule_where_asked_to() -> None:
-    optimiser = build_optimiser(tiny_learner("phinet"), Optimisation(constant_h=False))
-    set_rates(optimiser, rate=0.01, peak=0.5)
-    assert [group["lr"] for group in optimiser.param_groups] == [0.01]
+    optimizer = build_optimizer(tiny_learner("phinet"), Optimization(constant_h=False))
+    set_rates(optimizer, rate=0.01, peak=0.5)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.01]
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_trainable_parameter_is_in_exactly_one_group(name: str) -> None:
     learner = tiny_learner(name)
-    optimiser = build_optimiser(learner, Optimisation())
-    held = [id(p) for group in optimiser.param_groups for p in group["params"]]
+    optimizer = build_optimizer(learner, Optimization())
+    held = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert sorted(held) == sorted(id(p) for p in learner.parameters() if p.requires_grad)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adamw", "lars"])
 def test_weight_decay_is_on_all_parameters(name: str) -> None:
-    optimiser = build_optimiser(tiny_learner("phinet"), Optimisation(optimiser=name, weight_decay=0.07))  # type: ignore[arg-type]
-    assert {group["weight_decay"] for group in optimiser.param_groups} == {0.07}
+    optimizer = build_optimizer(tiny_learner("phinet"), Optimization(optimizer=name, weight_decay=0.07))  # type: ignore[arg-type]
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {0.07}
 
 
 def test_lars_follows_its_equation() -> None:
     w = nn.Parameter(torch.tensor([[3.0, 4.0]]))
     b = nn.Parameter(torch.tensor([2.0]))
-    optimiser = LARS([w, b], lr=0.1, momentum=0.9, weight_decay=0.5, trust=0.01)
+    optimizer = LARS([w, b], lr=0.1, momentum=0.9, weight_decay=0.5, trust=0.01)
     w.grad, b.grad = torch.tensor([[1.0, 0.0]]), torch.tensor([1.0])
     v, u = torch.zeros(1, 2), torch.zeros(1)
     for _ in range(2):
@@ -50,7 +50,7 @@ def test_lars_follows_its_equation() -> None:
         v = 0.9 * v + 0.1 * (0.01 * w.detach().norm() / slope.norm()) * slope
         u = 0.9 * u + 0.1 * (b.grad + 0.5 * b.detach())
         expected = (w.detach() - v, b.detach() - u)
-        optimiser.step()
+        optimizer.step()
         assert torch.allclose(w, expected[0], atol=1e-7)
         assert torch.allclose(b, expected[1], atol=1e-7)
 

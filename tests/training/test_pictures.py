@@ -97,7 +97,7 @@ def feeds(tmp_path: Path, plan: ViewPlan) -> tuple[Feed, Feed]:
 
 @pytest.mark.parametrize("name", ["simsiam-cifar", "simsiam-imagenet", "byol-asymmetric", "ucl"])
 def test_pictures_of_one_size_are_seen_as_images_in_memory_are(name: str, tmp_path: Path) -> None:
-    """The same boxes, flips and colours; a file's crop is rounded to bytes before its colours change."""
+    """The same boxes, flips and colors; a file's crop is rounded to bytes before its colors change."""
     plan = PLANS[name]
     files, memory = feeds(tmp_path, plan)
     for ours, theirs in zip(files.stream(0, 4), memory.stream(0, 4), strict=True):

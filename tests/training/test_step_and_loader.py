@@ -31,7 +31,7 @@ def feed(seed: int = 0, batch: int = 8) -> Feed:
     )
 
 
-def test_a_step_is_the_optimiser_s_step_followed_by_the_slow_encoder_s() -> None:
+def test_a_step_is_the_optimizer_s_step_followed_by_the_slow_encoder_s() -> None:
     learner, twin = tiny_learner("x-phinet"), tiny_learner("x-phinet")
     views = tiny_views()
     losses = train_step(tiny_trainee(learner, momentum=0.0, weight_decay=0.1), [views], rate=0.2, peak=0.6)

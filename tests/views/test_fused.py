@@ -26,7 +26,7 @@ def two_threads() -> Iterator[None]:
 
 
 def noise(n: int, height: int, width: int) -> Tensor:
-    """The hardest image to resize, with places in black, white and grey."""
+    """The hardest image to resize, with places in black, white and gray."""
     images = torch.randint(256, (n, 3, height, width), dtype=torch.uint8, generator=random_stream(0, "images"))
     images[:, :, 0], images[:, :, 1], images[:, :, 2] = 0, 255, images[:, :1, 2]
     return images
@@ -64,7 +64,7 @@ def test_both_ways_agree_whether_a_crop_grows_or_shrinks(
 @pytest.mark.parametrize(
     ("height", "width", "short_side", "size"), [(32, 32, 36, 32), (50, 33, 20, 16), (9, 40, 64, 64)]
 )
-def test_both_ways_agree_on_the_centre(
+def test_both_ways_agree_on_the_center(
     monkeypatch: pytest.MonkeyPatch, height: int, width: int, short_side: int, size: int
 ) -> None:
     images = noise(30, height, width)

@@ -7,7 +7,7 @@ from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as torchvision
 
 from phinets.config.views import Interpolation
-from phinets.views.geometry import blur_matrix, centre, resized_crop, sandwich
+from phinets.views.geometry import blur_matrix, center, resized_crop, sandwich
 from phinets.views.randomness import random_stream
 
 INTERPOLATIONS: tuple[Interpolation, ...] = ("bilinear", "bicubic")
@@ -52,12 +52,12 @@ def test_a_flip_mirrors_the_crop_of_the_flipped_images_only() -> None:
 def test_the_centre_is_resize_then_center_crop(height: int, width: int) -> None:
     images = photographs(2, height, width)
     theirs = torchvision.resize(images, [36], InterpolationMode.BICUBIC, antialias=True).clamp(0, 1)
-    agree(centre(images, 36, 32), torchvision.center_crop(theirs, [32, 32]))
+    agree(center(images, 36, 32), torchvision.center_crop(theirs, [32, 32]))
 
 
 def test_the_centre_of_an_image_that_already_has_the_size_is_the_image() -> None:
     images = photographs(2, 8, 8)
-    assert torch.equal(centre(images, 8, 8), images)
+    assert torch.equal(center(images, 8, 8), images)
 
 
 @pytest.mark.parametrize(("size", "kernel"), [(12, 3), (32, 3), (64, 7), (224, 23)])

@@ -46,7 +46,7 @@ def by_torchvision(image: Tensor, augmentation: Augmentation, drawn: Drawn, size
     if drawn.jitter:
         for operation in drawn.order[0].tolist():
             view = COLOUR[operation](view, drawn.factors[0, operation].item())
-    if drawn.grey:
+    if drawn.gray:
         view = torchvision.rgb_to_grayscale(view, num_output_channels=3)
     if drawn.blur:
         view = torchvision.gaussian_blur(view, [size // 20 * 2 + 1] * 2, [drawn.sigma.item()] * 2)
@@ -57,7 +57,7 @@ def present(views: Views) -> list[Tensor]:
     return [view for view in views if view is not None]
 
 
-def denormalised(view: Tensor, plan: ViewPlan) -> Tensor:
+def denormalized(view: Tensor, plan: ViewPlan) -> Tensor:
     mean, std = torch.tensor(plan.mean), torch.tensor(plan.std)
     return view * std[:, None, None] + mean[:, None, None]
 
@@ -112,19 +112,19 @@ def test_every_plan_makes_finite_float_views_of_the_images_size_and_leaves_the_i
         assert view.dtype == torch.float32
         assert view.shape == images.shape
         assert view.is_contiguous()
-        pixels = denormalised(view, PLANS[name])
+        pixels = denormalized(view, PLANS[name])
         assert -1e-5 <= pixels.min() <= pixels.max() <= 1 + 1e-5
     assert torch.equal(images, kept)
 
 
 @both_ways
-def test_the_views_are_drawn_one_after_the_other_and_normalised_with_the_plans_statistics() -> None:
+def test_the_views_are_drawn_one_after_the_other_and_normalized_with_the_plans_statistics() -> None:
     plan, images, generator = PLANS["byol-asymmetric"], photographs(20), random_stream(0)
     views = make_views(images, plan, random_stream(0), anchor="augmented")
     for view, augmentation in zip(present(views), (plan.first, plan.second, plan.first), strict=True):
         assert isinstance(augmentation, Augmentation)
         theirs = apply(images, augmentation, draw(augmentation, 20, 32, 32, generator), 32)
-        close(denormalised(view, plan), theirs)
+        close(denormalized(view, plan), theirs)
 
 
 @both_ways
@@ -149,7 +149,7 @@ def test_the_generator_determines_the_views() -> None:
 
 
 @both_ways
-def test_a_plan_of_no_augmentation_gives_the_normalised_image_three_times() -> None:
+def test_a_plan_of_no_augmentation_gives_the_normalized_image_three_times() -> None:
     plan, images = PLANS["none"], photographs(5)
     theirs = torchvision.normalize(images / 255, list(plan.mean), list(plan.std))
     for view in present(make_views(images, plan, random_stream(0))):
@@ -162,15 +162,15 @@ def test_the_authors_original_is_resized_to_36_and_cropped_to_32() -> None:
     plan, images = PLANS["simsiam-cifar"], photographs(5)
     resized = torchvision.resize(images / 255, [36], InterpolationMode.BICUBIC, antialias=True).clamp(0, 1)
     *_, anchor = present(make_views(images, plan, random_stream(0)))
-    close(denormalised(anchor, plan), torchvision.center_crop(resized, [32, 32]))
+    close(denormalized(anchor, plan), torchvision.center_crop(resized, [32, 32]))
 
 
 @both_ways
-def test_an_evaluator_sees_the_normalised_image_resized_only_if_its_size_differs() -> None:
+def test_an_evaluator_sees_the_normalized_image_resized_only_if_its_size_differs() -> None:
     plan, images = PLANS["ucl"], photographs(5, 40, 40)
-    close(denormalised(prepare(images, plan), plan), images / 255)
+    close(denormalized(prepare(images, plan), plan), images / 255)
     theirs = torchvision.resize(images / 255, [32, 32], InterpolationMode.BICUBIC, antialias=True).clamp(0, 1)
-    close(denormalised(prepare(images, plan, size=32), plan), theirs)
+    close(denormalized(prepare(images, plan, size=32), plan), theirs)
 
 
 def test_views_are_positional_and_change_together() -> None:
@@ -186,7 +186,7 @@ def test_views_are_positional_and_change_together() -> None:
     [
         (torch.zeros(4, 3, 8, 8), "torch.uint8"),
         (torch.zeros(4, 8, 8, 3, dtype=torch.uint8), "Permute"),
-        (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), "repeat a grey channel"),
+        (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), "repeat a gray channel"),
         (torch.zeros(3, 8, 8, dtype=torch.uint8), r"\(n, 3, height, width\)"),
         (torch.zeros(0, 3, 8, 8, dtype=torch.uint8), "skip empty batches"),
     ],
@@ -209,7 +209,7 @@ def test_a_size_of_nothing_and_an_unknown_anchor_are_refused() -> None:
     ("wrong", "cure"),
     [
         ({"flip": 1.5}, r"flip is 1.5, but a chance lies in \[0, 1\]"),
-        ({"grey_p": -0.1}, "Use 0 for never"),
+        ({"gray_p": -0.1}, "Use 0 for never"),
         ({"crop_scale": (0.9, 0.2)}, "low ≤ high"),
         ({"crop_scale": (0.2, 1.5)}, "at most the whole image"),
         ({"blur_sigma": (0.0, 2.0)}, "0 < low"),
@@ -223,7 +223,7 @@ def test_an_augmentation_that_cannot_be_drawn_is_refused_with_the_cure(wrong: di
         Augmentation(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_plan_that_cannot_normalise_is_refused_with_the_cure() -> None:
+def test_a_plan_that_cannot_normalize_is_refused_with_the_cure() -> None:
     with pytest.raises(UserError, match="every std above 0"):
         replace(PLANS["none"], std=(0.2, 0.0, 0.2))
     with pytest.raises(UserError, match="'plain' or 'resize-crop'"):

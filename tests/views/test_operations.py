@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("way")
 
 
 def photographs() -> Tensor:
-    """Smooth random images, with a little noise that an operation on neighbouring pixels has to get right."""
+    """Smooth random images, with a little noise that an operation on neighboring pixels has to get right."""
     stream = random_stream(0, "images")
     coarse = 0.2 + 0.6 * torch.rand(N, 3, 8, 8, generator=stream)
     smooth = torch.nn.functional.interpolate(coarse, (SIZE, SIZE), mode="bilinear")
@@ -42,7 +42,7 @@ def nothing() -> Drawn:
         jitter=never,
         factors=torch.tensor([[1.0, 1.0, 1.0, 0.0]]).repeat(N, 1),
         order=torch.arange(4).repeat(N, 1),
-        grey=never,
+        gray=never,
         blur=never,
         sigma=torch.ones(N),
         solarise=never,
@@ -56,7 +56,7 @@ def boxes() -> Tensor:
     return torch.stack([SIZE - tall, (SIZE - wide) // 3, tall, wide], dim=1)
 
 
-def colour(operation: int) -> Drawn:
+def color(operation: int) -> Drawn:
     """Jitter of one kind only, over the range that a strength of 0.8 (0.5 for hue) draws from."""
     factors = nothing().factors
     factors[:, operation] = torch.linspace(-0.5, 0.5, N) if operation == HUE else torch.linspace(0.2, 1.8, N)
@@ -84,7 +84,7 @@ def cropped(interpolation: Interpolation) -> Operation:
 
 
 def jittered(operation: int, reference: Callable[[Tensor, float], Any]) -> Operation:
-    drawn = colour(operation)
+    drawn = color(operation)
     return Operation(drawn, lambda image, i: reference(image, drawn.factors[i, operation].item()))
 
 
@@ -99,7 +99,7 @@ OPERATIONS = {
     "contrast": jittered(CONTRAST, torchvision.adjust_contrast),
     "saturation": jittered(SATURATION, torchvision.adjust_saturation),
     "hue": jittered(HUE, torchvision.adjust_hue),
-    "grey": Operation(replace(nothing(), grey=ALWAYS), lambda image, i: torchvision.rgb_to_grayscale(image, 3)),
+    "gray": Operation(replace(nothing(), gray=ALWAYS), lambda image, i: torchvision.rgb_to_grayscale(image, 3)),
     "blur": Operation(
         replace(nothing(), blur=ALWAYS, sigma=SIGMA),
         lambda image, i: torchvision.gaussian_blur(image, [3, 3], [SIGMA[i].item()] * 2),
@@ -124,7 +124,7 @@ def test_an_operation_changes_the_image_by_more_than_the_tolerance(name: str) ->
     assert name == "nothing" or (theirs.float() - images.float()).abs().max() > 20
 
 
-def test_normalising_is_torchvisions() -> None:
+def test_normalizing_is_torchvisions() -> None:
     plan, images = replace(PLANS["none"], mean=(0.1, 0.5, 0.9), std=(0.5, 1.0, 2.0)), photographs()
     drawn = apply(images, Augmentation(), nothing(), SIZE, statistics=(plan.mean, plan.std))
     theirs = torchvision.normalize(images / 255, list(plan.mean), list(plan.std))

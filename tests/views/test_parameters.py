@@ -54,7 +54,7 @@ def test_a_box_that_never_fits_becomes_torchvisions_central_one(height: int, wid
 
 
 @pytest.mark.parametrize("strength", [(0.4, 0.4, 0.4, 0.1), (1.5, 0.2, 0.8, 0.5)])
-def test_colour_factors_are_distributed_like_color_jitters(strength: tuple[float, float, float, float]) -> None:
+def test_color_factors_are_distributed_like_color_jitters(strength: tuple[float, float, float, float]) -> None:
     jitter = torchvision.ColorJitter(*strength)
     ranges = jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue
     with torch.random.fork_rng():
@@ -65,7 +65,7 @@ def test_colour_factors_are_distributed_like_color_jitters(strength: tuple[float
         assert same_distribution(ours[:, column], theirs[:, column])
 
 
-def test_all_24_orders_of_the_colour_changes_are_equally_likely() -> None:
+def test_all_24_orders_of_the_color_changes_are_equally_likely() -> None:
     orders = draw(Augmentation(), 24_000, 32, 32, random_stream(0)).order.tolist()
     counts = dict.fromkeys(permutations(range(4)), 0)
     for order in orders:
@@ -75,7 +75,7 @@ def test_all_24_orders_of_the_colour_changes_are_equally_likely() -> None:
 
 @pytest.mark.parametrize(
     ("field", "mask"),
-    [("flip", "flip"), ("jitter_p", "jitter"), ("grey_p", "grey"), ("blur_p", "blur"), ("solarise_p", "solarise")],
+    [("flip", "flip"), ("jitter_p", "jitter"), ("gray_p", "gray"), ("blur_p", "blur"), ("solarise_p", "solarise")],
 )
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_a_chance_of_p_happens_to_p_of_the_images(field: str, mask: str, p: float) -> None:
@@ -86,9 +86,9 @@ def test_a_chance_of_p_happens_to_p_of_the_images(field: str, mask: str, p: floa
 
 def test_no_chance_depends_on_another() -> None:
     """As when torchvision's transforms each draw for themselves: no two are correlated beyond four standard errors."""
-    chances = Augmentation(flip=0.5, jitter_p=0.5, grey_p=0.5, blur_p=0.5, solarise_p=0.5)
+    chances = Augmentation(flip=0.5, jitter_p=0.5, gray_p=0.5, blur_p=0.5, solarise_p=0.5)
     drawn = draw(chances, N, 32, 32, random_stream(0))
-    masks = torch.stack([drawn.flip, drawn.jitter, drawn.grey, drawn.blur, drawn.solarise]).float()
+    masks = torch.stack([drawn.flip, drawn.jitter, drawn.gray, drawn.blur, drawn.solarise]).float()
     assert (torch.corrcoef(masks) - torch.eye(5)).abs().max() <= 4 / N**0.5
 
 

@@ -11,7 +11,7 @@ def mlp(
 ) -> nn.Sequential:
     """Linear layers of the given widths with (batch norm and) ReLU between them.
 
-    `widths` has the input first: (512, 2048, 2048) is two layers. With `last_norm` the output is normalised too, as in
+    `widths` has the input first: (512, 2048, 2048) is two layers. With `last_norm` the output is normalized too, as in
     a projector. A linear layer in front of a batch norm has no bias, which the norm would take away again.
     """
     layers: list[nn.Module] = []

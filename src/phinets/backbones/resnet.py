@@ -1,4 +1,4 @@
-"""ResNets for small images: a 3×3 stem, no max-pool, and torchvision's blocks, names and initialisation."""
+"""ResNets for small images: a 3×3 stem, no max-pool, and torchvision's blocks, names and initialization."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ class SmallImageResNet(nn.Module):
     """image (n, 3, s, s) → feature (n, widths[-1]); every stage but the first halves the side, and so may the stem.
 
     With widths (64, 128, 256, 512) and two blocks a stage it is the paper's ResNet-18 for CIFAR. Kaiming fan-out for
-    convolutions and no zero-initialised residual, as in the paper's recipe. Parameters are named as torchvision's.
+    convolutions and no zero-initialized residual, as in the paper's recipe. Parameters are named as torchvision's.
     """
 
     def __init__(self, widths: tuple[int, ...], blocks: int, stem_stride: int = 1) -> None:

@@ -11,7 +11,7 @@ from phinets.cli.outcome import Outcome
 from phinets.cli.output import require_drawable, require_free, save_figure, save_lines
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, require_at_least
-from phinets.config.exam import Sight
+from phinets.config.exam import EncoderOptions
 from phinets.reports.counting import CountBar
 from phinets.runtime.process import leaving_at_once
 
@@ -29,7 +29,7 @@ class Embed:
 
     It goes on where it was cut when the same command is given again.
 
-    Example: phinets embed runs/first --data folder:photos --out features.npz --map map.png --neighbours sheet.png
+    Example: phinets embed runs/first --data folder:photos --out features.npz --map map.png --neighbors sheet.png
     """
 
     target: Annotated[Path, tyro.conf.Positional]
@@ -46,15 +46,15 @@ class Embed:
     """The first two principal components, or t-SNE of up to 3,000 images."""
     thumbnails: int = 0
     """Images that stand in for their points on the map."""
-    neighbours: Path | None = None
+    neighbors: Path | None = None
     """Draw some images beside those nearest to them into this picture; the cosines go into a .csv beside it."""
     queries: int = 8
-    """How many images ask for their neighbours, evenly spread over all."""
+    """How many images ask for their neighbors, evenly spread over all."""
     query_images: tuple[Path, ...] = ()
     """Picture files that ask instead."""
     near: int = 8
-    """Neighbours of each."""
-    sight: Sight = field(default_factory=Sight)
+    """Neighbors of each."""
+    sight: EncoderOptions = field(default_factory=EncoderOptions)
     overwrite: bool = False
     """Replace the files, and let the beginning of other work go."""
     json: bool = False
@@ -64,13 +64,13 @@ class Embed:
         require_at_least(self, batch=1, queries=1, near=1, thumbnails=0)
         if self.thumbnails > THUMBNAILS:
             raise UserError(f"thumbnails is {self.thumbnails}, but a map has room for {THUMBNAILS:,}. Ask for fewer.")
-        if self.query_images and self.neighbours is None:
-            raise UserError("--query-images needs --neighbours, the picture that they go into.")
+        if self.query_images and self.neighbors is None:
+            raise UserError("--query-images needs --neighbors, the picture that they go into.")
 
     @property
     def pictures(self) -> dict[str, Path]:
         """The pictures that are asked for, by option."""
-        asked = {"--map": self.map, "--neighbours": self.neighbours}
+        asked = {"--map": self.map, "--neighbors": self.neighbors}
         return {option: path for option, path in asked.items() if path is not None}
 
 
@@ -110,7 +110,7 @@ def _require_places(options: Embed) -> None:
         require_free(path.with_suffix(".csv"), options.overwrite, option)
     places = [options.out, *(place for path in options.pictures.values() for place in (path, path.with_suffix(".csv")))]
     if len({place.absolute() for place in places}) < len(places):
-        raise UserError("--out, --map and --neighbours name one file twice. Give each its own name.")
+        raise UserError("--out, --map and --neighbors name one file twice. Give each its own name.")
     for path in options.query_images:
         if not path.is_file():
             raise UserError(f"there is no picture '{path}' to ask with.")
@@ -121,12 +121,12 @@ def _require_pictures(options: Embed, todo: "Work") -> None:
     if not options.pictures:
         return
     from phinets.embed.maps import require_askable, require_map
-    from phinets.reports.neighbours import require_sheet
+    from phinets.reports.neighbors import require_sheet
 
     n = len(todo.collection)
     if options.map is not None:
         require_map(n, todo.encoder.num_features, options.map_method)
-    if options.neighbours is not None:
+    if options.neighbors is not None:
         require_sheet(len(options.query_images) or min(options.queries, n), 1 + min(options.near, n))
         require_askable(options.query_images)
 
@@ -145,20 +145,20 @@ def _drawn(options: Embed, todo: "Work", table: "Table") -> dict[str, str]:
 
 
 def _draw(options: Embed, todo: "Work", table: "Table") -> None:
-    from phinets.embed.maps import gathered, map_of, neighbours_among, neighbours_of
+    from phinets.embed.maps import gathered, map_of, neighbors_among, neighbors_of
     from phinets.reports.feature_map import feature_map
-    from phinets.reports.neighbours import neighbours_lines, neighbours_sheet
+    from phinets.reports.neighbors import neighbors_lines, neighbors_sheet
 
     features, title = gathered(table), f"{todo.encoder.subject_name}\n{todo.data}"
     if options.map is not None:
         data = map_of(features, options.map_method, title, options.thumbnails)
         save_figure(options.map, feature_map(data))
         save_lines(options.map.with_suffix(".csv"), data.lines())
-    if options.neighbours is not None:
+    if options.neighbors is not None:
         queries = (
-            neighbours_of(features, todo.encoder, options.query_images, options.near)
+            neighbors_of(features, todo.encoder, options.query_images, options.near)
             if options.query_images
-            else neighbours_among(features, options.queries, options.near)
+            else neighbors_among(features, options.queries, options.near)
         )
-        save_figure(options.neighbours, neighbours_sheet(queries, title))
-        save_lines(options.neighbours.with_suffix(".csv"), neighbours_lines(queries))
+        save_figure(options.neighbors, neighbors_sheet(queries, title))
+        save_lines(options.neighbors.with_suffix(".csv"), neighbors_lines(queries))

@@ -50,13 +50,13 @@ def command(words: list[str]) -> Outcome:
     for path in (out, card_of(out)):
         require_free(path, options.overwrite)
     planned = export(options.target, options.to, options.export, out)
-    _require_room(planned.artefact.beside, options.overwrite)
+    _require_room(planned.artifact.beside, options.overwrite)
     proof = planned.carry_out()
     files = {name: str(path) for name, path in written(planned).items()}
-    told = f"{planned.source.subject.called}, for {planned.artefact.into}; features equal to {proof.difference:.1e}"
+    told = f"{planned.source.subject.called}, for {planned.artifact.into}; features equal to {proof.difference:.1e}"
     document = {
         "target": options.to,
-        "into": planned.artefact.into,
+        "into": planned.artifact.into,
         "encoder": planned.source.subject.clock,
         "backbone": planned.source.subject.backbone,
         "weights_from": planned.source.when(),

@@ -15,7 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
     "continual": "learn a stream of tasks one after the other, and see what is remembered",
     "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
-    "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbours",
+    "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbors",
     "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
     "detect": "fine-tune a detector from an encoder, and tell its average precision",
     "reproduce": "re-run tables and figures of the paper, and see which claims hold",

@@ -43,24 +43,24 @@ def save_lines(path: Path, lines: list[list[str]]) -> None:
     write_whole(path, written.getvalue().encode())
 
 
-def save_figure(path: Path, figure: "Figure", dpi: int = 110, colours: int | None = None) -> None:
+def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None = None) -> None:
     """A figure in the format that the file's ending names: .png, .svg, .pdf.
 
-    A drawing of lines needs few `colours`; a .png that keeps to so many is a third of the size.
+    A drawing of lines needs few `colors`; a .png that keeps to so many is a third of the size.
     """
     ending = _ending(path, sorted(figure.canvas.get_supported_filetypes()))
     drawn = BytesIO()
     figure.savefig(drawn, dpi=dpi, format=ending)
-    if ending == "png" and colours is not None:
-        drawn = _with_fewer_colours(drawn, colours)
+    if ending == "png" and colors is not None:
+        drawn = _with_fewer_colors(drawn, colors)
     write_whole(path, drawn.getvalue())
 
 
-def _with_fewer_colours(png: BytesIO, colours: int) -> BytesIO:
+def _with_fewer_colors(png: BytesIO, colors: int) -> BytesIO:
     from PIL import Image
 
     fewer = BytesIO()
-    Image.open(png).convert("RGB").quantize(colours).save(fewer, format="png", optimize=True)
+    Image.open(png).convert("RGB").quantize(colors).save(fewer, format="png", optimize=True)
     return fewer
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from phinets.config.errors import UserError
-from phinets.config.run import Training
+from phinets.config.run import TrainConfig
 from phinets.training.run_folder import CONFIG, read_config_of
 
-C = TypeVar("C", bound=Training)
+C = TypeVar("C", bound=TrainConfig)
 
 
 class Begun(Protocol):

@@ -13,7 +13,7 @@ from phinets.cli.starting import config_in, looked_ahead, require_one, require_p
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
-from phinets.config.run import RunConfig, Training
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.reports.live import LiveBar, result_table
 from phinets.runs.recipes import recipe
 from phinets.runtime.process import launched, leaving_at_once
@@ -44,7 +44,7 @@ class Train:
     """Go on with the run in --out if there is one, else begin it: for jobs that are started again and again."""
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
-    run: RunConfig = field(default_factory=RunConfig)
+    run: PretrainConfig = field(default_factory=PretrainConfig)
 
 
 def command(words: list[str]) -> Outcome:
@@ -76,14 +76,14 @@ def parse(words: list[str]) -> Train:
     return options
 
 
-def _start(words: list[str]) -> RunConfig:
+def _start(words: list[str]) -> PretrainConfig:
     """The run that all other options change."""
     named = looked_ahead(words, ("recipe", "config", "resume"))
     require_one(named)
     if "config" in named:
-        return read_config_of(RunConfig, Path(named["config"]))
+        return read_config_of(PretrainConfig, Path(named["config"]))
     if "resume" in named:
-        return config_in(RunConfig, named["resume"])
+        return config_in(PretrainConfig, named["resume"])
     return recipe(named.get("recipe", "default"))
 
 
@@ -94,7 +94,7 @@ class Terminal:
         self.console = console
         self.bar: LiveBar | None = None
 
-    def began(self, folder: Path, config: Training, steps: int, done: int) -> None:
+    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
         self.console.print(
             f"{config.method} · {config.backbone} · {config.learned_from} · {config.length}, batch {config.batch} "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from phinets.config.errors import UserError, require_finite
-from phinets.config.run import Optimisation, Training, require_warmup
+from phinets.config.run import Optimization, TrainConfig, require_warmup
 
 Readout = Literal["task-knn", "task-linear", "class-knn", "class-linear"]
 """Who is asked what: `task-…` decides among a task's own classes, knowing that task's training images; `class-…` among
@@ -98,10 +98,10 @@ class Reading:
     readouts: tuple[Readout, ...] = ("task-knn",)
     """What is asked: task-knn, task-linear, class-knn, class-linear."""
     k_rule: Literal["fixed", "tasks-seen"] = "fixed"
-    """Neighbours of kNN: always knn_k, or as many as there were tasks so far, as in UCL's code."""
+    """Neighbors of kNN: always num_neighbors, or as many as there were tasks so far, as in UCL's code."""
     encoders: Literal["every", "fast", "slow"] = "every"
     """Whose features: of every encoder that the method has, or of one."""
-    readings_per_task: int = 1
+    evals_per_task: int = 1
     """How often in each task, evenly; the last at its end, which is the matrix's row."""
 
     def __post_init__(self) -> None:
@@ -109,8 +109,8 @@ class Reading:
             raise UserError("there is no readout. Name one at least: task-knn, task-linear, class-knn, class-linear.")
         if len(set(self.readouts)) < len(self.readouts):
             raise UserError(f"readouts names one twice: {' '.join(self.readouts)}. Name each once.")
-        if self.readings_per_task < 1:
-            raise UserError(f"readings_per_task is {self.readings_per_task}, but must be at least 1.")
+        if self.evals_per_task < 1:
+            raise UserError(f"evals_per_task is {self.evals_per_task}, but must be at least 1.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +130,14 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContinualConfig(Training):
+class ContinualConfig(TrainConfig):
     """A whole run over a stream of tasks. What is not said is as in UCL's code (Madaan et al. 2022)."""
 
     views: str = "ucl"
     """Which augmentations; a plan's name."""
     batch: int = 256
     """Images per step."""
-    optimisation: Optimisation = field(default_factory=lambda: Optimisation(schedule="constant", warmup_epochs=0.0))
+    optimization: Optimization = field(default_factory=lambda: Optimization(schedule="constant", warmup_epochs=0.0))
     epochs_per_task: int = 200
     """Passes over the images of each task. The learning rate's schedule begins anew with each task."""
     stream: Tasks = field(default_factory=Tasks)
@@ -149,10 +149,10 @@ class ContinualConfig(Training):
     """Tasks that were appended afterwards; --append writes them."""
 
     def __post_init__(self) -> None:
-        Training.__post_init__(self)
-        require_warmup("task", self.optimisation, self.epochs_per_task, "--epochs-per-task")
+        TrainConfig.__post_init__(self)
+        require_warmup("task", self.optimization, self.epochs_per_task, "--epochs-per-task")
         for task in self.appended:
-            require_warmup("task", self.optimisation, task.epochs, "--epochs-per-task")
+            require_warmup("task", self.optimization, task.epochs, "--epochs-per-task")
         if self.saving.keep_epochs:
             raise UserError("--keep-epochs counts passes over one body of images. Use --keep-tasks in a stream.")
         if self.memory.replay != "none" and self.memory.buffer < self.batch:

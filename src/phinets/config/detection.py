@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from phinets.config.errors import UserError, look_up, require_finite
-from phinets.config.methods import Clock
+from phinets.config.methods import EncoderName
 from phinets.config.run import Saving
 from phinets.config.views import Channels
 
@@ -175,7 +175,7 @@ class DetectorCompute:
 class Detection:
     """A whole detection transfer. The defaults are the paper's, which is Detectron2's R50-C4 for 24,000 steps."""
 
-    encoder: Clock = "fast"
+    encoder: EncoderName = "fast"
     """The encoder that learned by gradients, or the slow one that followed it, where the learner has one."""
     backbone: str | None = None
     """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""

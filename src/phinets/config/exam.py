@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 from phinets.config.errors import UserError, look_up, require_at_least
-from phinets.config.methods import Clock
+from phinets.config.methods import EncoderName
 from phinets.config.probes import LabelShare
 from phinets.config.views import PLANS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
+class EncoderOptions:
     """Which encoder, and which images it is shown; what is unset is as in the run that the encoder comes from."""
 
-    encoder: Clock = "fast"
+    encoder: EncoderName = "fast"
     """The encoder that learns by gradients, or the slow one that follows it, where the learner has one."""
     backbone: str | None = None
     """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
@@ -40,7 +40,7 @@ class Sight:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exam(Sight, LabelShare):
+class EvalOptions(EncoderOptions, LabelShare):
     """Which encoder is judged, and on which images; what is unset is as in the run that the encoder comes from."""
 
     bank: int | None = None
@@ -50,17 +50,17 @@ class Exam(Sight, LabelShare):
 
     def __post_init__(self) -> None:
         LabelShare.__post_init__(self)
-        Sight.__post_init__(self)
+        EncoderOptions.__post_init__(self)
         require_at_least(self, bank=2, test_images=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class HealthOptions:
     """What a check-up looks at."""
 
     images: int = 512
     """The first so many training images, in two views each."""
-    encoder: Clock = "fast"
+    encoder: EncoderName = "fast"
     """Whose codes and features: the encoder's that learns by gradients, or the slow one's."""
     data: str | None = None
     """Other data than the run's; `phinets list data` shows all."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phinets.config.errors import UserError, look_up
-from phinets.config.methods import Clock
+from phinets.config.methods import EncoderName
 from phinets.config.views import PLANS
 
 OWN = ("headless", "with_preprocessing", "opset", "configs")
@@ -15,7 +15,7 @@ OWN = ("headless", "with_preprocessing", "opset", "configs")
 class ExportOptions:
     """Which encoder, and what is said about it; what is unset is as in the run that it comes from."""
 
-    encoder: Clock = "fast"
+    encoder: EncoderName = "fast"
     """The encoder that learns by gradients, or the slow one that follows it, where the learner has one."""
     backbone: str | None = None
     """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
@@ -28,7 +28,7 @@ class ExportOptions:
     headless: bool = False
     """torchvision: for a model whose fc is nn.Identity(). Otherwise fc, which a fresh model has, is in it as zeros."""
     with_preprocessing: bool = False
-    """onnx: take uint8 RGB images, 0 to 255, and normalise inside. Otherwise floats go in, already normalised."""
+    """onnx: take uint8 RGB images, 0 to 255, and normalize inside. Otherwise floats go in, already normalized."""
     opset: int = 18
     """onnx: the version of ONNX's operators; 18 is the exporter's own."""
     configs: Path | None = None

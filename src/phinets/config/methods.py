@@ -10,7 +10,7 @@ from typing import Literal
 
 from phinets.config.errors import UserError, look_up, require_finite
 
-Clock = Literal["fast", "slow"]
+EncoderName = Literal["fast", "slow"]
 Anchor = Literal["original", "augmented"]
 
 
@@ -18,7 +18,7 @@ Anchor = Literal["original", "augmented"]
 class Sim2:
     """The second prediction (CA1): g(h(f(x_i))) must give back the code of the anchor x_0."""
 
-    code_of: Clock = "fast"
+    code_of: EncoderName = "fast"
     """Whose code of the anchor is predicted; "slow" is the X of X-PhiNet."""
     anchor: Anchor = "original"
     """What the anchor x_0 is: the image itself, or a third augmented view."""
@@ -41,7 +41,7 @@ class Sim2:
 class Wiring:
     """SimSiam and everything built from it: predictions between views (Sim-1) and of the anchor (Sim-2)."""
 
-    sim1_target: Clock = "fast"
+    sim1_target: EncoderName = "fast"
     """Whose code of the other view h predicts; "slow" makes BYOL."""
     sim1_distance: Literal["cosine", "squared"] = "cosine"
     """Mean of −cos over both directions (SimSiam), or sum of 2 − 2cos (BYOL)."""

@@ -6,7 +6,7 @@ from typing import Literal
 from phinets.config.errors import UserError, require_finite
 
 ProbeName = Literal["cached", "paper"]
-HeadOptimiser = Literal["sgd", "lars"]
+HeadOptimizer = Literal["sgd", "lars"]
 
 CACHED = "logistic regression on cached features, L2 chosen on a held-out tenth"
 """The probe `cached` in words."""
@@ -32,7 +32,7 @@ class PaperProbe:
     """Images per step."""
     momentum: float = 0.9
     """Momentum; there is no weight decay."""
-    optimiser: HeadOptimiser = "sgd"
+    optimizer: HeadOptimizer = "sgd"
     """SGD with momentum, or LARS, as ImageNet's recipe has it: lr .1·batch/256 at batch 4096."""
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class PaperProbe:
         rates = ", ".join(f"{rate:g}" for rate in self.rates)
         chosen = " (the best on a held-out tenth)" if len(self.rates) > 1 else ""
         return (
-            f"{self.optimiser.upper()} on augmented views (crop .08–1, flip), lr {rates}·batch/256{chosen}, "
+            f"{self.optimizer.upper()} on augmented views (crop .08–1, flip), lr {rates}·batch/256{chosen}, "
             f"batch {batch}, momentum {self.momentum:g}, no weight decay, cosine, {self.epochs} epochs"
         )
 

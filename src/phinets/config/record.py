@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from phinets.config.continual import ContinualConfig, Readout
-from phinets.config.methods import Clock
-from phinets.config.run import RunConfig
+from phinets.config.methods import EncoderName
+from phinets.config.run import PretrainConfig
 
 Verdict = Literal["healthy", "collapsing", "collapsed"]
 
@@ -29,7 +29,7 @@ class Learned:
     steps: int
     verdict: Verdict
     spread: float
-    """Standard deviation of l2-normalised codes times √d: about 1 is healthy, 0 is collapsed."""
+    """Standard deviation of l2-normalized codes times √d: about 1 is healthy, 0 is collapsed."""
     effective_rank: float
     dead_share: float
     bad_images: int
@@ -66,7 +66,7 @@ class RunRecord:
     """A finished run."""
 
     folder: str
-    config: RunConfig
+    config: PretrainConfig
     environment: dict[str, Any]
     summary: Summary
     journal: list[dict[str, Any]]
@@ -77,11 +77,11 @@ Accuracies = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadMatrix:
+class AccuracyMatrix:
     """One readout of one encoder after every task, and what follows from it."""
 
     readout: Readout
-    encoder: Clock
+    encoder: EncoderName
     matrix: tuple[Accuracies, ...]
     """a[t][i]: percent right on task i once task t was learned; full, save for tasks that were appended after t."""
     untrained: Accuracies
@@ -110,7 +110,7 @@ class ContinualSummary(Learned):
     """Their names, in order."""
     images: tuple[int, ...]
     """Training images of each."""
-    readings: tuple[ReadMatrix, ...]
+    readings: tuple[AccuracyMatrix, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One run as one value: everything that decides what a training gives, and nothing else.
 
-`Training` is what every training decides, `RunConfig` a training on one body of images, `ContinualConfig`
+`TrainConfig` is what every training decides, `PretrainConfig` a training on one body of images, `ContinualConfig`
 (config/continual.py) one on a stream of tasks.
 """
 
@@ -13,7 +13,7 @@ from phinets.config.errors import UserError, look_up, require_finite
 from phinets.config.methods import LearnerOptions, default_projector, has_slow, method, require_work
 from phinets.config.views import PLANS, ViewPlan
 
-Measure = Literal["alignment", "spectrum", "stable-rank", "slow-gap"]
+HealthMetric = Literal["alignment", "spectrum", "stable-rank", "slow-gap"]
 
 
 def _at_least(least: float, **values: float) -> None:
@@ -38,7 +38,7 @@ class DataOptions:
     """How many test images; unset: all there are (shapes: 10,000)."""
     image_size: int = 32
     """Side of the images that the encoder sees, in pixels."""
-    world: int = 0
+    shapes_seed: int = 0
     """Which world `shapes` draws; apart from the run's seed, so that all seeds of a run see the same data."""
     max_bad_images: int = 10
     """How many images that can't be used are reported and skipped; one more, and the run stops."""
@@ -49,14 +49,14 @@ class DataOptions:
             if value is not None:
                 _at_least(1, **{name: value})
         _at_least(8, image_size=self.image_size)
-        _at_least(0, world=self.world, max_bad_images=self.max_bad_images)
+        _at_least(0, shapes_seed=self.shapes_seed, max_bad_images=self.max_bad_images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optimisation:
+class Optimization:
     """How weights follow gradients."""
 
-    optimiser: Literal["sgd", "adamw", "lars"] = "sgd"
+    optimizer: Literal["sgd", "adamw", "lars"] = "sgd"
     """The rule: SGD with momentum, AdamW, or LARS for very large batches."""
     lr: float = 0.03
     """Learning rate per 256 images of the batch: the peak is lr · batch / 256."""
@@ -81,52 +81,54 @@ class Optimisation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
+class EvalConfig:
     """How the encoder is judged, while it learns and at the end."""
 
-    look_every: int = 500
+    eval_every: int = 500
     """Steps between two looks at collapse and kNN; 0 looks only at the end."""
-    look_at: tuple[int, ...] = ()
-    """Looks when so many images have been seen, beside look_every: rising numbers, e.g. 1000 10000 100000."""
-    live_bank: int = 5000
+    eval_at_images: tuple[int, ...] = ()
+    """Looks when so many images have been seen, beside eval_every: rising numbers, e.g. 1000 10000 100000."""
+    online_bank: int = 5000
     """Training images in the bank of the live kNN."""
-    live_queries: int = 1000
+    online_queries: int = 1000
     """Test images that the live kNN asks about."""
     final_bank: int | None = None
     """Training images for the final kNN and linear probe, in a stream those of each task; unset: all."""
-    knn_k: int = 200
-    """Neighbours that vote."""
+    num_neighbors: int = 200
+    """Neighbors that vote."""
     knn_temperature: float = 0.1
     """Votes weigh exp(cosine / temperature)."""
-    judged_encoder: Literal["fast", "slow", "both"] = "fast"
+    encoder: Literal["fast", "slow", "both"] = "fast"
     """Whose features are judged: the encoder's that learns by gradients, the slow one's that follows it, or both."""
-    measures: tuple[Measure, ...] = ()
+    health_metrics: tuple[HealthMetric, ...] = ()
     """What a look writes into the journal beside kNN and the collapse meter: alignment (with uniformity), spectrum (of
     codes and features), stable-rank (of each layer of h and g), slow-gap (between fast and slow weights)."""
 
     def __post_init__(self) -> None:
         require_finite(self)
-        _at_least(0, look_every=self.look_every)
-        if list(self.look_at) != sorted({count for count in self.look_at if count > 0}):
+        _at_least(0, eval_every=self.eval_every)
+        if list(self.eval_at_images) != sorted({count for count in self.eval_at_images if count > 0}):
             raise UserError(
-                f"look_at is {' '.join(map(str, self.look_at))}, but must be rising numbers of images above 0, "
+                f"eval_at_images is {' '.join(map(str, self.eval_at_images))}, but must be rising numbers of images above 0, "
                 "e.g. 1000 2000 5000."
             )
-        _at_least(1, live_queries=self.live_queries, knn_k=self.knn_k)
-        _at_least(20, live_bank=self.live_bank, final_bank=20 if self.final_bank is None else self.final_bank)
+        _at_least(1, online_queries=self.online_queries, num_neighbors=self.num_neighbors)
+        _at_least(20, online_bank=self.online_bank, final_bank=20 if self.final_bank is None else self.final_bank)
         if not self.knn_temperature > 0:
             raise UserError(f"knn_temperature is {self.knn_temperature}, but must be above 0. The paper uses 0.1.")
-        for name, bank in (("live_bank", self.live_bank), ("final_bank", self.final_bank)):
-            if bank is not None and bank < self.knn_k:
-                raise UserError(f"{name} holds {bank} images, but knn_k asks for {self.knn_k} neighbours among them.")
+        for name, bank in (("online_bank", self.online_bank), ("final_bank", self.final_bank)):
+            if bank is not None and bank < self.num_neighbors:
+                raise UserError(
+                    f"{name} holds {bank} images, but num_neighbors asks for {self.num_neighbors} neighbors among them."
+                )
 
-    def looked_at(self, batch: int) -> frozenset[int]:
-        """The steps by which the numbers of `look_at` have been seen, in steps of so many images."""
-        return frozenset(-(-count // batch) for count in self.look_at)
+    def eval_steps(self, batch: int) -> frozenset[int]:
+        """The steps by which the numbers of `eval_at_images` have been seen, in steps of so many images."""
+        return frozenset(-(-count // batch) for count in self.eval_at_images)
 
-    def not_reached(self, images: int) -> tuple[int, ...]:
-        """The numbers of `look_at` that a run of so many images does not come to."""
-        return tuple(count for count in self.look_at if count > images)
+    def unreached_evals(self, images: int) -> tuple[int, ...]:
+        """The numbers of `eval_at_images` that a run of so many images does not come to."""
+        return tuple(count for count in self.eval_at_images if count > images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +185,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training(ABC):
+class TrainConfig(ABC):
     """Who learns, from what, and how; for how long is said by what is derived from it."""
 
     method: str = "x-phinet"
@@ -200,17 +202,17 @@ class Training(ABC):
     """The one seed: weights, order and views are drawn from it, each from its own stream."""
     source: DataOptions = field(default_factory=DataOptions)
     learner: LearnerOptions = field(default_factory=LearnerOptions)
-    optimisation: Optimisation = field(default_factory=Optimisation)
-    judging: Judging = field(default_factory=Judging)
+    optimization: Optimization = field(default_factory=Optimization)
+    evaluation: EvalConfig = field(default_factory=EvalConfig)
     compute: Compute = field(default_factory=Compute)
     saving: Saving = field(default_factory=Saving)
 
     def __post_init__(self) -> None:
         require_work(method(self.method), self.learner)
-        asks_slow = self.judging.judged_encoder != "fast" or "slow-gap" in self.judging.measures
+        asks_slow = self.evaluation.encoder != "fast" or "slow-gap" in self.evaluation.health_metrics
         if asks_slow and not has_slow(method(self.method)):
             raise UserError(
-                f"'{self.method}' has no slow encoder to judge or to measure. Use --judged-encoder fast without the "
+                f"'{self.method}' has no slow encoder to judge or to measure. Use --encoder fast without the "
                 "measure slow-gap, or a method that has one: x-phinet, byol, moco-v2, rm-simsiam."
             )
         plan = self.plan
@@ -268,19 +270,19 @@ class Training(ABC):
     @property
     def peak_lr(self) -> float:
         """The learning rate at the end of the warm-up: lr · batch / 256."""
-        return self.optimisation.lr * self.batch / 256
+        return self.optimization.lr * self.batch / 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig(Training):
+class PretrainConfig(TrainConfig):
     """A whole pretraining run."""
 
     epochs: int = 800
     """Passes over the training images."""
 
     def __post_init__(self) -> None:
-        Training.__post_init__(self)
-        require_warmup("run", self.optimisation, self.epochs, "--epochs")
+        TrainConfig.__post_init__(self)
+        require_warmup("run", self.optimization, self.epochs, "--epochs")
 
     @property
     def length(self) -> str:
@@ -288,12 +290,12 @@ class RunConfig(Training):
         return f"{self.epochs} epochs"
 
 
-def require_warmup(of: str, optimisation: Optimisation, epochs: int, option: str) -> None:
+def require_warmup(of: str, optimization: Optimization, epochs: int, option: str) -> None:
     """Refuse a training without a pass, and a warm-up that is longer than it."""
     if epochs < 1:
         raise UserError(f"{option} is {epochs}, but must be at least 1.")
-    if optimisation.warmup_epochs > epochs:
+    if optimization.warmup_epochs > epochs:
         raise UserError(
-            f"the warm-up of {optimisation.warmup_epochs:g} epochs is longer than the {of} of {epochs}. "
+            f"the warm-up of {optimization.warmup_epochs:g} epochs is longer than the {of} of {epochs}. "
             f"Use --warmup-epochs {epochs / 10:g}, or more {option}."
         )

@@ -55,7 +55,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """One random view: crop → flip → colour jitter → grey → blur → solarise, each with its own chance.
+    """One random view: crop → flip → color jitter → gray → blur → solarise, each with its own chance.
 
     The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarising.
     """
@@ -69,11 +69,11 @@ class Augmentation:
     flip: float = 0.5
     """Chance of a mirror image, left to right."""
     jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
-    """Strength of brightness, contrast, saturation (factors in 1 ± v) and hue (± v turns of the colour circle)."""
+    """Strength of brightness, contrast, saturation (factors in 1 ± v) and hue (± v turns of the color circle)."""
     jitter_p: float = 0.8
-    """Chance that the four colour changes happen, in an order drawn for each image."""
-    grey_p: float = 0.2
-    """Chance that the image loses its colour."""
+    """Chance that the four color changes happen, in an order drawn for each image."""
+    gray_p: float = 0.2
+    """Chance that the image loses its color."""
     blur_p: float = 0.0
     """Chance of a Gaussian blur, whose kernel spans about a tenth of the image."""
     blur_sigma: Range = (0.1, 2.0)
@@ -83,13 +83,13 @@ class Augmentation:
 
     def describe(self) -> str:
         """The view in a few words: what is always there, and what has a chance."""
-        chances = {"jitter": self.jitter_p, "grey": self.grey_p, "blur": self.blur_p, "solarise": self.solarise_p}
+        chances = {"jitter": self.jitter_p, "gray": self.gray_p, "blur": self.blur_p, "solarise": self.solarise_p}
         rest = [f"{name} {p:g}" for name, p in {"flip": self.flip, **chances}.items() if p > 0]
         return ", ".join([f"crop {self.crop_scale[0]:g}–{self.crop_scale[1]:g} {self.interpolation}", *rest])
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
-        for field in ("flip", "jitter_p", "grey_p", "blur_p", "solarise_p"):
+        for field in ("flip", "jitter_p", "gray_p", "blur_p", "solarise_p"):
             _require_chance(field, getattr(self, field))
         for field in ("crop_scale", "crop_ratio", "blur_sigma"):
             _require_range(field, getattr(self, field))
@@ -107,7 +107,7 @@ class ViewPlan:
     """How x₂ is drawn; nothing at all leaves the image as it is. `first` is x₁ once more, for who looks at one view."""
     anchor: Literal["plain", "resize-crop"] = "resize-crop"
     """How the original x₀ is prepared. `resize-crop`, as in the authors' code: short side to 8/7 of the size (36 for
-    32, 256 for 224; bicubic), then the centre. `plain`: the image itself, resized only if it has another size."""
+    32, 256 for 224; bicubic), then the center. `plain`: the image itself, resized only if it has another size."""
     mean: Channels = IMAGENET_MEAN
     """Subtracted from each channel."""
     std: Channels = IMAGENET_STD
@@ -121,12 +121,12 @@ class ViewPlan:
         return f"{said}; anchor: {self.anchor}"
 
     def __post_init__(self) -> None:
-        """Refuse a normalisation that cannot be computed and an anchor nobody knows."""
+        """Refuse a normalization that cannot be computed and an anchor nobody knows."""
         if self.anchor not in ("plain", "resize-crop"):
             raise UserError(f"anchor is '{self.anchor}', but an original is 'plain' or 'resize-crop'. Choose one.")
         if len(self.mean) != 3 or len(self.std) != 3 or min(self.std) <= 0:
             raise UserError(
-                f"mean {self.mean} and std {self.std} do not normalise an RGB image. "
+                f"mean {self.mean} and std {self.std} do not normalize an RGB image. "
                 "Give three numbers each, in units of 0–1, with every std above 0."
             )
 
@@ -134,7 +134,7 @@ class ViewPlan:
 _SIMSIAM = Augmentation()
 _SIMSIAM_LARGE = replace(_SIMSIAM, blur_p=0.5)
 _BYOL = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter=(0.4, 0.4, 0.2, 0.1))
-_PROBE = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, grey_p=0.0)
+_PROBE = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, gray_p=0.0)
 
 PLANS: Mapping[str, ViewPlan] = {
     # Chen & He 2021, appendix D; the PhiNet paper's CIFAR views

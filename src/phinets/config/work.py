@@ -16,7 +16,7 @@ from phinets.config.errors import look_up
 from phinets.config.identity import learned
 from phinets.config.plain import from_plain, to_plain, without
 from phinets.config.probes import PaperProbe
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 
 OF_DETECTORS = ("compute.device", "compute.checkpoint_every", "compute.drawings", "metric", "unfinished")
 """Settings of a detection transfer that change nothing of what is learned."""
@@ -26,7 +26,7 @@ OF_DETECTORS = ("compute.device", "compute.checkpoint_every", "compute.drawings"
 class Pretraining:
     """A run on one body of images, judged at its end."""
 
-    run: RunConfig
+    run: PretrainConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Streaming:
 class Probing:
     """The paper's linear probe of what a pretraining has learned."""
 
-    run: RunConfig
+    run: PretrainConfig
     probe: PaperProbe
 
 
@@ -48,7 +48,7 @@ class Probing:
 class Transferring:
     """Detection transfer of what a pretraining has learned."""
 
-    run: RunConfig
+    run: PretrainConfig
     detection: Detection
 
 
@@ -56,7 +56,7 @@ class Transferring:
 class Costing:
     """Time and memory of a step of some learners, side by side."""
 
-    run: RunConfig
+    run: PretrainConfig
     """What they have in common; its method does not matter."""
     methods: tuple[str, ...]
     rounds: int

@@ -38,7 +38,7 @@ def endless(options: DataOptions) -> Split:
     n = options.train_images or ARRIVING
     if n > TEST:
         raise UserError(f"train_images is {n}, but even the endless stream of shapes ends after {TEST} pictures.")
-    arriving = Endless(options.world, options.image_size, range(n))
+    arriving = Endless(options.shapes_seed, options.image_size, range(n))
     known, test = _drawn(min(n, KNOWN), "train", options), _drawn(options.test_images or 10_000, "test", options)
     return Split(ImageSet(arriving, None), test, CLASSES, bank=known)
 
@@ -50,7 +50,7 @@ class Endless:
     They are shown in their own order, epoch after epoch.
     """
 
-    world: int
+    shapes_seed: int
     size: int
     """Their side in pixels."""
     rows: range | Tensor
@@ -62,7 +62,7 @@ class Endless:
     def take(self, rows: Tensor) -> Taken:
         """The pictures of these numbers."""
         numbers = rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows]
-        pixels, _ = draw(numbers.numpy(), seed=self.world, size=self.size)
+        pixels, _ = draw(numbers.numpy(), seed=self.shapes_seed, size=self.size)
         return Taken(from_numpy(pixels), rows)
 
     def head(self, n: int | None) -> "Endless":
@@ -86,5 +86,5 @@ def _enough(wanted: int | None, options: DataOptions) -> int | None:
 
 
 def _drawn(n: int, part: Literal["train", "test"], options: DataOptions) -> ImageSet:
-    pixels, labels = finite(n, part=part, seed=options.world, size=options.image_size)
+    pixels, labels = finite(n, part=part, seed=options.shapes_seed, size=options.image_size)
     return ImageSet(InMemory(from_numpy(pixels)), from_numpy(labels))

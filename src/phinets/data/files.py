@@ -22,7 +22,7 @@ from phinets.data.pictures import UnusableError, as_read, open_picture, picture_
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Pictures in files, each shown as a square of `side` pixels: the centre, brought to it."""
+    """Pictures in files, each shown as a square of `side` pixels: the center, brought to it."""
 
     paths: Sequence[str | Path]
     side: int
@@ -97,7 +97,7 @@ class Files:
 
 def square(path: str | Path, side: int) -> NDArray[np.uint8]:
     """The picture in a file as uint8 (3, side, side), or UnusableError."""
-    return centre(open_picture(path, side), side)
+    return center(open_picture(path, side), side)
 
 
 def squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
@@ -110,7 +110,7 @@ def squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int 
 
 def _given(side: int, picture: Image.Image | str | Path, place: int) -> NDArray[np.uint8]:
     try:
-        return centre(as_read(picture, side), side) if isinstance(picture, Image.Image) else square(picture, side)
+        return center(as_read(picture, side), side) if isinstance(picture, Image.Image) else square(picture, side)
     except UnusableError as error:
         which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{shown(picture)}'"
         raise UserError(f"{which} can't be used: {error}.") from error
@@ -120,7 +120,7 @@ def _stacked(images: Sequence[NDArray[np.uint8]], side: int) -> Tensor:
     return torch.from_numpy(np.stack(images)) if images else torch.empty(0, 3, side, side, dtype=torch.uint8)
 
 
-def centre(picture: Image.Image, side: int) -> NDArray[np.uint8]:
+def center(picture: Image.Image, side: int) -> NDArray[np.uint8]:
     """The central square of a picture as uint8 (3, side, side).
 
     It is cut before it is resized: a strip of 1 × 60,000 pixels would otherwise grow with its other side.

@@ -58,7 +58,7 @@ def _checked(images: Images) -> int:
     if isinstance(images, Files):
         return crc32(os.fsencode("\0".join(_from_common_folder(images.paths))))
     if isinstance(images, Endless):
-        return crc32(f"{images.world} {images.size}".encode(), _rows(images.rows))
+        return crc32(f"{images.shapes_seed} {images.size}".encode(), _rows(images.rows))
     return _rows(images.rows) if isinstance(images, Stored) else 0
 
 

@@ -69,7 +69,7 @@ def _channels_first(array: Array) -> Tensor:
     images = _tensor(array)
     if images.dtype != torch.uint8:
         raise UserError(
-            f"the pictures are {images.dtype}, but must be uint8 (0–255): normalising them is the encoder's own affair."
+            f"the pictures are {images.dtype}, but must be uint8 (0–255): normalizing them is the encoder's own affair."
         )
     whole = images[None] if images.ndim == 3 else images
     if whole.ndim == 4 and whole.shape[1] == 3:
@@ -78,7 +78,7 @@ def _channels_first(array: Array) -> Tensor:
         return whole.permute(0, 3, 1, 2)
     raise UserError(
         f"the pictures have shape {tuple(images.shape)}, but must be (n, 3, h, w) or (n, h, w, 3), or one of them. "
-        "Repeat a grey channel three times."
+        "Repeat a gray channel three times."
     )
 
 

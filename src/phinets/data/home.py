@@ -122,3 +122,11 @@ def file_in(folder: Path, name: str, cure: str) -> Path:
     if not path.is_file():
         raise UserError(f"'{path}' is missing. {cure}")
     return path
+
+
+def resolve_data_name(data: str) -> str:
+    """The name of data, and where they lie in full where they have a place."""
+    kind, colon, place = data.partition(":")
+    if colon and kind == "stream":
+        return f"stream:{resolve_data_name(place)}"
+    return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data

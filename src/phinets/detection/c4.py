@@ -177,7 +177,7 @@ class Detector(nn.Module):
         ]
 
     def _stacked(self, pictures: Sequence[Tensor]) -> ImageList:
-        """The pictures as one batch, grey below and to the right up to whole strides."""
+        """The pictures as one batch, gray below and to the right up to whole strides."""
         sizes = [(int(p.shape[1]), int(p.shape[2])) for p in pictures]
         stride = self.trunk.stride
         height, width = (-(-max(side) // stride) * stride for side in zip(*sizes, strict=True))

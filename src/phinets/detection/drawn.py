@@ -21,7 +21,7 @@ TRAIN, TEST = 96, 48
 EDITION = 1
 """Counts up when the same number gives another picture."""
 KNOTS = 9
-"""The ground is interpolated from so many random colours across."""
+"""The ground is interpolated from so many random colors across."""
 EMPTY = 0.3
 """Chance that a cell of a picture is left empty."""
 NOISE = 10
@@ -64,7 +64,7 @@ def picture(number: int, side: int = SIDE) -> tuple[NDArray[np.uint8], tuple[Thi
 
 
 def _ground(dice: np.random.Generator, side: int) -> Pixels:
-    """Smooth blotches around mid-grey."""
+    """Smooth blotches around mid-gray."""
     knots = dice.integers(76, 180, (KNOTS, KNOTS, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(knots).resize((side, side), Image.Resampling.BILINEAR), np.float32).copy()
 

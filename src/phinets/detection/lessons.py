@@ -1,4 +1,4 @@
-"""Annotated pictures as a detector sees them: resized, perhaps mirrored, normalised."""
+"""Annotated pictures as a detector sees them: resized, perhaps mirrored, normalized."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class Shown(NamedTuple):
     """A picture at the size at which it is seen."""
 
     pixels: Tensor
-    """(3, h, w), normalised."""
+    """(3, h, w), normalized."""
     boxes: Tensor
     """(n, 4), in its pixels."""
     labels: Tensor
@@ -77,7 +77,7 @@ def show(scene: Scene, seen: Pictures, side: int, *, mirrored: bool = False) -> 
 
 
 def fitted(picture: Image.Image, size: tuple[int, int], seen: Pictures, *, mirrored: bool = False) -> Tensor:
-    """A picture brought to (width, height), perhaps mirrored, and normalised: (3, height, width)."""
+    """A picture brought to (width, height), perhaps mirrored, and normalized: (3, height, width)."""
     picture = picture.resize(size, Image.Resampling.BILINEAR)
     picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else picture
     pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)

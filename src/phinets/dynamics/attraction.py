@@ -26,20 +26,20 @@ RADII = np.geomspace(1e-9, 1e4, 53)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbourhood:
-    """An ellipsoid |L(x − centre)| < radius around a sink; every state in it ends in the sink."""
+class Neighborhood:
+    """An ellipsoid |L(x − center)| < radius around a sink; every state in it ends in the sink."""
 
-    centre: Floats
+    center: Floats
     L: Floats
     radius: float
 
     def holds(self, states: Floats) -> NDArray[np.bool_]:
         """Which of the states (k, m) are inside."""
-        inside: NDArray[np.bool_] = np.square(self.L @ (states - self.centre[:, None])).sum(axis=0) < self.radius**2
+        inside: NDArray[np.bool_] = np.square(self.L @ (states - self.center[:, None])).sum(axis=0) < self.radius**2
         return inside
 
 
-def neighbourhood(system: System, centre: Floats, scale: Floats) -> Neighbourhood:
+def neighborhood(system: System, center: Floats, scale: Floats) -> Neighborhood:
     """The largest ellipsoid of its shape around a sink in which the flow contracts; scale: one of each variable.
 
     With JᵀP + PJ = −Q at the sink and LᵀL = P, any two states with PJ(x) + J(x)ᵀP < 0 between them come nearer to each
@@ -48,17 +48,17 @@ def neighbourhood(system: System, centre: Floats, scale: Floats) -> Neighbourhoo
     decade. That asks for all directions of motion at each x, however thin the ellipsoid is; along x it is a polynomial
     of degree 4 (and smooth where a variable is a logarithm), which so many places can't miss.
     """
-    P = solve_continuous_lyapunov(system.jacobian(centre).T, -np.diag(scale**-2.0))
+    P = solve_continuous_lyapunov(system.jacobian(center).T, -np.diag(scale**-2.0))
     L = np.linalg.cholesky(P).T
     out = np.linalg.solve(L, _directions(len(P)))  # x − x* at radius 1: (k, directions)
     with np.errstate(over="ignore", invalid="ignore"):  # far out, where a logarithm's numbers are no numbers
-        J = np.moveaxis(system.jacobian(centre[:, None, None] + out[:, :, None] * RADII), (0, 1), (-2, -1))
+        J = np.moveaxis(system.jacobian(center[:, None, None] + out[:, :, None] * RADII), (0, 1), (-2, -1))
         pulled = scale[:, None] * (P @ J) * scale
     numbers = np.isfinite(pulled).all(axis=(-2, -1))
     pulled = np.where(numbers[..., None, None], pulled, 0.0)  # a slope of 0 is not below −Q/10
     worst = np.linalg.eigvalsh(pulled + np.swapaxes(pulled, -2, -1))[..., -1].max(axis=0)
     good = np.append(worst >= -0.1, True).argmax()
-    return Neighbourhood(centre=centre, L=L, radius=float(RADII[good - 1]) if good else 0.0)
+    return Neighborhood(center=center, L=L, radius=float(RADII[good - 1]) if good else 0.0)
 
 
 def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
@@ -69,7 +69,7 @@ def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
 def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Labels:
     """The number of the sink that each state ends in, as `sinks_of` counts them, or UNDECIDED: (k, n) → (n,).
 
-    A state is followed until it enters the neighbourhood of a sink. On PhiNet's plane every state ends in an
+    A state is followed until it enters the neighborhood of a sink. On PhiNet's plane every state ends in an
     equilibrium: |ψ| falls where it is large, and Dulac's function 1/ψ² gives div (flow/ψ²) = −s(1+γ²), less sψ² where
     corrected, so that there is no cycle. SimSiam's line is cut exactly, at its equilibria.
     """
@@ -78,13 +78,13 @@ def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Label
     if isinstance(system, PhiNetPhi):
         return _around_the_parabola(system, starts, rtol)
     sinks = {number: np.array(sink.state) for number, sink in enumerate(sinks_of(system))}
-    return _ends(system, starts, _neighbourhoods(system, sinks), rtol)
+    return _ends(system, starts, _neighborhoods(system, sinks), rtol)
 
 
-def _neighbourhoods(system: System, sinks: Mapping[int, Floats]) -> dict[int, Catch]:
+def _neighborhoods(system: System, sinks: Mapping[int, Floats]) -> dict[int, Catch]:
     """What is near enough to each sink, which is given by its state."""
     return {
-        label: neighbourhood(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
+        label: neighborhood(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
         for label, sink in sinks.items()
     }
 
@@ -122,14 +122,13 @@ def _around_the_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labe
     origin = next(label for label, sink in sinks.items() if sink.collapsed)
     labels = np.full(len(phi), origin)  # what has no φ gets none
     above, on = Above(**asdict(system)), off <= 0
-    caught = _neighbourhoods(above, {k: np.array([sink.psi, 0.0, sink["gamma"]]) for k, sink in sinks.items()})
+    caught = _neighborhoods(above, {k: np.array([sink.psi, 0.0, sink["gamma"]]) for k, sink in sinks.items()})
     labels[on] = _ends(above, np.stack([psi, omega, gamma])[:, on], caught, rtol)
     for side in (1, -1):
         below, under = Below(**asdict(system), side=side), (off > 0) & (side * psi > 0) & (phi > 0)
         there = {k: sink for k, sink in sinks.items() if side * sink.psi > 0}
         caught = {
-            k: neighbourhood(below, _below(sink), np.array([1.0, abs(sink.psi), 1.0])).holds
-            for k, sink in there.items()
+            k: neighborhood(below, _below(sink), np.array([1.0, abs(sink.psi), 1.0])).holds for k, sink in there.items()
         }
         states = np.stack([np.log(phi[under]) / 2, omega[under], gamma[under]])
         labels[under] = _ends(below, states, {origin: below.collapses, **caught}, rtol)

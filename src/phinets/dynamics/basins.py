@@ -70,7 +70,7 @@ def basins(system: AnySystem, box: Box, grid: int = 401, start: Mapping[str, flo
     """Which sink each point of a grid × grid map ends in, its edges included.
 
     A further variable starts where the flow takes it anyway, φ at ψ² and slow at ψ, or at the number that `start` gives
-    it. All points are followed at the tolerance ROUGH; then those that have a neighbour with another end, again and
+    it. All points are followed at the tolerance ROUGH; then those that have a neighbor with another end, again and
     again until there is no new one, at FINE: what is wrong with a rough map is its borders.
     """
     if not 2 <= grid <= LARGEST:
@@ -104,7 +104,7 @@ def _starts(system: AnySystem, psi: Floats, gamma: Floats, start: Mapping[str, f
 
 
 def _border(labels: Labels) -> NDArray[np.bool_]:
-    """Which points have one of their eight neighbours in another basin, or are undecided."""
+    """Which points have one of their eight neighbors in another basin, or are undecided."""
     padded = np.pad(labels, 1, mode="edge")
     rows, columns = labels.shape
     border: NDArray[np.bool_] = labels == UNDECIDED

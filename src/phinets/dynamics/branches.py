@@ -67,7 +67,7 @@ def branches(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5, poi
 def _close(states: Floats, end: int, there: Bifurcation | None, variables: tuple[str, ...]) -> None:
     """Let the two branches that meet in a saddle-node end in it, if they are on this side of it.
 
-    states: (branches, k, n). The two are neighbours by ψ, one on each side of it.
+    states: (branches, k, n). The two are neighbors by ψ, one on each side of it.
     """
     if there is None or there.kind != "saddle-node":
         return

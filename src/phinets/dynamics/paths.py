@@ -34,7 +34,7 @@ class Window(Box):
 
 
 def window_around(systems: Sequence[SimSiam | PhiNet], starts: Sequence[Sequence[float]] = ()) -> Window:
-    """The window that shows every equilibrium and start with room around, and at least the neighbourhood of 0 and 1/s.
+    """The window that shows every equilibrium and start with room around, and at least the neighborhood of 0 and 1/s.
 
     A start is a ψ, or a ψ and a γ.
     """

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from phinets.config.errors import StoppedError, UserError
-from phinets.config.exam import Sight
+from phinets.config.exam import EncoderOptions
 from phinets.config.run import DataOptions
 from phinets.data import Rejects, Split, Taken, load
 from phinets.data.folder import only_picture
@@ -80,7 +80,7 @@ class Work:
         }
 
 
-def work(place: Path, sight: Sight, part: Part = "all", batch: int | None = None) -> Work:
+def work(place: Path, sight: EncoderOptions, part: Part = "all", batch: int | None = None) -> Work:
     """The encoder at a place with the images that it is shown: what `sight` leaves open is as in its run."""
     sight = settled_sight(sight)
     who = subject(place, sight.encoder, sight.backbone)

@@ -1,4 +1,4 @@
-"""What was learned, to be looked at: a map of features, and the neighbours of some images."""
+"""What was learned, to be looked at: a map of features, and the neighbors of some images."""
 
 import math
 import os
@@ -22,7 +22,7 @@ from phinets.evaluation.features import require_numbers
 from phinets.evaluation.knn import Rows, nearest, parts
 from phinets.evaluation.linear import alone_if_small
 from phinets.reports.feature_map import FeatureMap
-from phinets.reports.neighbours import Query, Seen
+from phinets.reports.neighbors import Query, Seen
 
 Method = Literal["pca", "tsne"]
 DRAWN = 20_000
@@ -101,15 +101,15 @@ def _placed(array: NDArray[np.float32], chosen: NDArray[np.int64], method: Metho
     return points, (first, second)
 
 
-def neighbours_among(features: Features, queries: int, near: int) -> list[Query]:
-    """Evenly spread images of a collection with their nearest neighbours by cosine, themselves left out."""
+def neighbors_among(features: Features, queries: int, near: int) -> list[Query]:
+    """Evenly spread images of a collection with their nearest neighbors by cosine, themselves left out."""
     chosen = spread(len(features.rows), queries)
     images = [_seen(features, place) for place in chosen.tolist()]
     return _queries(features, images, torch.from_numpy(features.array[chosen]), chosen.tolist(), near)
 
 
-def neighbours_of(features: Features, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
-    """Images in files with their nearest neighbours by cosine; one that is in the collection is not its own."""
+def neighbors_of(features: Features, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
+    """Images in files with their nearest neighbors by cosine; one that is in the collection is not its own."""
     files = features.collection.files(features.rows.tolist())
     places = {os.path.realpath(file): place for place, file in enumerate(files) if file is not None}
     itself = [places.get(os.path.realpath(path.expanduser()), -1) for path in paths]
@@ -145,7 +145,7 @@ def _hwc(picture: Tensor) -> NDArray[np.uint8]:
 
 AT_ONCE = 8_192
 LONG, EXAGGERATED = 500, 150
-"""Steps of t-SNE, and how many of them pull neighbours together more strongly than they are."""
+"""Steps of t-SNE, and how many of them pull neighbors together more strongly than they are."""
 EXAGGERATION = 12.0
 FEWEST, MOST = 4, 3_000
 """Points that t-SNE can be asked for: each is compared with every other at every step."""
@@ -171,7 +171,7 @@ class Principal(NamedTuple):
 
 
 def principal(features: Rows, k: int = 2) -> Principal:
-    """The k principal axes of features (n, d) at unit length, since neighbours are found by cosine.
+    """The k principal axes of features (n, d) at unit length, since neighbors are found by cosine.
 
     Exact, in double precision; the features are read some rows at a time, so they may be larger than the memory.
     """
@@ -198,9 +198,9 @@ def _unit(features: Rows) -> Iterator[Tensor]:
 
 
 def tsne(points: Tensor, perplexity: float = 30.0, steps: int = LONG) -> Tensor:
-    """t-SNE (van der Maaten & Hinton 2008), exact: points (n, d) on a plane (n, 2) so that neighbours stay neighbours.
+    """t-SNE (van der Maaten & Hinton 2008), exact: points (n, d) on a plane (n, 2) so that neighbors stay neighbors.
 
-    Minimises KL(P‖Q), Q ∝ 1/(1 + ‖yᵢ − yⱼ‖²), by gradient steps with momentum and gains. It begins with the first two
+    Minimizes KL(P‖Q), Q ∝ 1/(1 + ‖yᵢ − yⱼ‖²), by gradient steps with momentum and gains. It begins with the first two
     coordinates instead of a random drawing, so the same points give the same map. n ≤ 3,000.
     """
     if not FEWEST <= len(points) <= MOST:

@@ -16,17 +16,18 @@ from phinets.backbones import backbone as backbone_called
 from phinets.backbones.weights import load_weights, read_weights
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError, look_up
-from phinets.config.exam import Sight
-from phinets.config.methods import Clock, has_slow, method
-from phinets.config.run import DataOptions, Training
+from phinets.config.exam import EncoderOptions
+from phinets.config.methods import EncoderName, has_slow, method
+from phinets.config.run import DataOptions, TrainConfig
 from phinets.config.views import PLANS, ViewPlan
 from phinets.data.given import Given, given_chunks
+from phinets.data.home import resolve_data_name
 from phinets.evaluation.evaluator import AT_ONCE
 from phinets.evaluation.features import feature_chunks
 from phinets.methods import Learner
-from phinets.runs.setup import bare_learner, settled_place
 from phinets.runtime.devices import pick_device
 from phinets.training.checkpoint import NAME, load_checkpoint, newest_checkpoint
+from phinets.training.learner import bare_learner
 from phinets.training.run_folder import BACKBONES, CHECKPOINTS, CONFIG, SUMMARY, read_config
 from phinets.views import prepare
 
@@ -39,9 +40,9 @@ class Subject:
     backbone: str
     called: str
     """Whose weights they are, in words."""
-    config: Training | None = None
+    config: TrainConfig | None = None
     """The run that they come from."""
-    clock: Clock = "fast"
+    clock: EncoderName = "fast"
     """Whether it is the encoder that learns by gradients, or the slow one that follows it."""
     said: Mapping[str, str]
     """What the file says of itself."""
@@ -49,7 +50,7 @@ class Subject:
     """After which step of its run the checkpoint was made that they come from; unset: from the end, or from a file."""
 
 
-def subject(place: Path, clock: Clock = "fast", backbone: str | None = None) -> Subject:
+def subject(place: Path, clock: EncoderName = "fast", backbone: str | None = None) -> Subject:
     """The encoder in a run folder, in one of its checkpoints, or in a file of weights.
 
     A run brings its settings; a file that does not say which encoder it fits needs `backbone`.
@@ -107,7 +108,7 @@ def not_finished(place: Path, who: Subject, when: str, purpose: str) -> UserErro
     )
 
 
-def _weights(place: Path, folder: Path, clock: Clock) -> tuple[Mapping[str, Tensor], int | None]:
+def _weights(place: Path, folder: Path, clock: EncoderName) -> tuple[Mapping[str, Tensor], int | None]:
     """The weights of a run's backbone; and after which step, where they are of its newest or a given checkpoint."""
     file = folder / BACKBONES[clock]
     if place == folder and (folder / SUMMARY).exists() and file.exists():
@@ -128,7 +129,7 @@ def _state(place: Path, folder: Path) -> dict[str, Any]:
     return state
 
 
-def _of_file(place: Path, clock: Clock, backbone: str | None) -> Subject:
+def _of_file(place: Path, clock: EncoderName, backbone: str | None) -> Subject:
     if clock == "slow":
         raise UserError("a file of weights holds one encoder. Leave out --encoder slow, or give the run folder.")
     weights = read_weights(place)
@@ -140,11 +141,11 @@ def _of_file(place: Path, clock: Clock, backbone: str | None) -> Subject:
         )
     encoder = backbone_called(name)
     load_weights(encoder, weights.tensors, str(place))
-    of: Clock = "slow" if weights.said.get("encoder") == "slow" else "fast"
+    of: EncoderName = "slow" if weights.said.get("encoder") == "slow" else "fast"
     return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", clock=of, said=weights.said)
 
 
-def learner_of(place: Path) -> tuple[Learner, Training, int]:
+def learner_of(place: Path) -> tuple[Learner, TrainConfig, int]:
     """The learner of a run, as its newest or a given checkpoint has it; the run's settings; and the steps it made."""
     folder = run_of(place)
     if folder is None:
@@ -161,7 +162,7 @@ def learner_of(place: Path) -> tuple[Learner, Training, int]:
     return model, config, int(state["step"])
 
 
-S = TypeVar("S", bound=Sight)
+S = TypeVar("S", bound=EncoderOptions)
 
 LARGE, SMALL = 224, 32
 """Sides of the images that an ImageNet stem and any other are made for, in pixels."""
@@ -169,10 +170,10 @@ LARGE, SMALL = 224, 32
 
 def settled_sight(sight: S) -> S:
     """The same with the data's place in full."""
-    return sight if sight.data is None else replace(sight, data=settled_place(sight.data))
+    return sight if sight.data is None else replace(sight, data=resolve_data_name(sight.data))
 
 
-def data_of(sight: Sight, who: Subject) -> tuple[str, DataOptions]:
+def data_of(sight: EncoderOptions, who: Subject) -> tuple[str, DataOptions]:
     """The data's name and options: those of the run where nobody says otherwise."""
     run = who.config
     if sight.data is None and isinstance(run, ContinualConfig) and not run.stream.by_class:
@@ -194,7 +195,7 @@ def data_of(sight: Sight, who: Subject) -> tuple[str, DataOptions]:
     return sight.data or (run.data if run is not None else ""), source
 
 
-def size_of(sight: Sight, who: Subject) -> int:
+def size_of(sight: EncoderOptions, who: Subject) -> int:
     """The side of the images that an encoder sees, in pixels: said here, by its run or file, or by its kind."""
     if sight.image_size is not None:
         return sight.image_size
@@ -214,7 +215,7 @@ def _made_for(who: Subject) -> int:
     return LARGE if who.backbone in IMAGENET_STEM else SMALL
 
 
-def plan_of(sight: Sight, who: Subject) -> ViewPlan:
+def plan_of(sight: EncoderOptions, who: Subject) -> ViewPlan:
     """The view plan whose mean and std the encoder is used to: said here, by its run or file, or by its kind."""
     if who.config is not None and sight.views is None:
         return who.config.plan
@@ -270,7 +271,7 @@ class Encoder(nn.Module):
         return self
 
     def prepare(self, images: Tensor) -> Tensor:
-        """What the backbone is fed: uint8 (n, 3, h, w) → normalised (n, 3, image_size, image_size), on its device."""
+        """What the backbone is fed: uint8 (n, 3, h, w) → normalized (n, 3, image_size, image_size), on its device."""
         weight = next(self.backbone.parameters())
         return prepare(images.to(weight.device), self.plan, self.image_size).to(weight.dtype)
 
@@ -296,7 +297,7 @@ def images_at_once(size: int) -> int:
 
 def load(
     place: str | Path,
-    part: Clock = "fast",
+    part: EncoderName = "fast",
     *,
     device: str = "auto",
     backbone: str | None = None,
@@ -314,7 +315,7 @@ def load(
     _require("device", device, str, 'a name, e.g. "cpu"')
     _require("backbone", backbone, str | None, 'a name, e.g. "resnet18"')
     _require("image_size", image_size, int | None, "a whole number of pixels, e.g. 64")
-    sight = Sight(encoder=part, backbone=backbone, device=device, image_size=image_size)
+    sight = EncoderOptions(encoder=part, backbone=backbone, device=device, image_size=image_size)
     try:
         return encoder_of(subject(Path(place).expanduser(), part, backbone), sight)
     except UserError as error:
@@ -334,7 +335,7 @@ def _as_arguments(told: str) -> str:
     return told
 
 
-def encoder_of(who: Subject, sight: Sight) -> Encoder:
+def encoder_of(who: Subject, sight: EncoderOptions) -> Encoder:
     """An encoder on its device, ready to be used; what `sight` leaves open is as in its run."""
     size = size_of(sight, who)
     require_room(who.backbone, size)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from phinets.config.errors import UserError
 from phinets.config.probes import CACHED
 from phinets.config.record import Score
-from phinets.config.run import Judging
+from phinets.config.run import EvalConfig
 from phinets.config.views import ViewPlan
 from phinets.data import ImageSet, InMemory, Rejects, Split, Taken, batches
 from phinets.data.fingerprint import set_fingerprint
@@ -74,11 +74,11 @@ class Judge:
 
     split: Split
     eye: Eye
-    protocol: Judging
+    protocol: EvalConfig
 
     def live_knn(self, encoder: nn.Module) -> float | None:
         """kNN on the small bank, for the eye during training."""
-        sides = self._sides(self.protocol.live_bank, self.protocol.live_queries, encoder)
+        sides = self._sides(self.protocol.online_bank, self.protocol.online_queries, encoder)
         return None if sides is None else self._knn(*sides)
 
     def score(self, encoder: nn.Module | None) -> Score:
@@ -95,8 +95,8 @@ class Judge:
         why = no_judgement(bank.labels, asked.labels)
         if why is not None:
             return f"{why}, so there is neither kNN nor a linear probe"
-        vote = knn_protocol(min(self.protocol.knn_k, len(bank)), self.protocol.knn_temperature)
-        whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.judged_encoder]
+        vote = knn_protocol(min(self.protocol.num_neighbors, len(bank)), self.protocol.knn_temperature)
+        whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.encoder]
         return f"{whose}backbone features; {sides_protocol(len(bank), len(asked))}; kNN: {vote}; linear: {CACHED}"
 
     @property
@@ -116,8 +116,8 @@ class Judge:
         return self.eye.embedded(parts[0], encoder), self.eye.embedded(parts[1], encoder)
 
     def _knn(self, known: Embedded, asked: Embedded) -> float:
-        """Percent right by the vote of k neighbours, or of the whole bank where it is smaller than k."""
-        k, temperature = min(self.protocol.knn_k, len(known.labels)), self.protocol.knn_temperature
+        """Percent right by the vote of k neighbors, or of the whole bank where it is smaller than k."""
+        k, temperature = min(self.protocol.num_neighbors, len(known.labels)), self.protocol.knn_temperature
         return knn_accuracy(*asked, *known, k=k, temperature=temperature, device=self.eye.device)
 
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from phinets.backbones import feature_width, require_room
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.plain import from_plain, to_plain
-from phinets.config.run import DataOptions, Judging
+from phinets.config.run import DataOptions, EvalConfig
 from phinets.data import ImageSet, Rejects, load
 from phinets.evaluation.encoders import Subject, data_of, plan_of, settled_sight, subject
 from phinets.evaluation.evaluator import Embedded, Eye, require_classes, sides_protocol
@@ -41,7 +41,7 @@ class Examined:
     classes: tuple[str, ...]
     """The classes' names."""
     data: str
-    exam: Exam
+    exam: EvalOptions
 
     def embedded(self) -> tuple[Embedded, Embedded]:
         """Features and labels of the known images and of those that are asked about."""
@@ -53,7 +53,7 @@ class Examined:
     def tell_bad_images(self) -> None:
         """A note for each image that could not be used; refuses to go on where there are too many."""
         for where, why in self.eye.rejects.drain():
-            warnings.warn(f"'{where}' can't be used, and its neighbour stands in for it: {why}.", stacklevel=3)
+            warnings.warn(f"'{where}' can't be used, and its neighbor stands in for it: {why}.", stacklevel=3)
         self.eye.rejects.require_few()
 
     @property
@@ -78,12 +78,12 @@ class Examined:
         share = "" if self.exam.share == 1 else f", {self.exam.labels} of the labels (seed {self.exam.seed})"
         chosen = f" ({', '.join(self.classes)})" if self.exam.classes else ""
         sides = sides_protocol(len(self.known), len(self.asked), every=self.exam.test_images is None)
-        bad = f", {len(self.eye.rejects.known)} bad ones replaced by their neighbours" * bool(self.eye.rejects.known)
+        bad = f", {len(self.eye.rejects.known)} bad ones replaced by their neighbors" * bool(self.eye.rejects.known)
         seen = f"{len(self.classes)} classes{chosen} at {self.eye.size} pixels"
         return f"{self.subject.called}; {self.data}, {seen}{share}: {sides}{bad}"
 
 
-def examined(place: Path, exam: Exam) -> Examined:
+def examined(place: Path, exam: EvalOptions) -> Examined:
     """The encoder at a place with what it is judged on: what `exam` leaves open is as in its run."""
     exam = settled_sight(exam)
     who = subject(place, exam.encoder, exam.backbone)
@@ -112,14 +112,14 @@ def examined(place: Path, exam: Exam) -> Examined:
     )
 
 
-def _bank(exam: Exam, who: Subject) -> int | None:
+def _bank(exam: EvalOptions, who: Subject) -> int | None:
     """How many labelled images are known: as the run's own last judgement where it is on the run's own data."""
     if exam.bank is not None or who.config is None or exam.data not in (None, who.config.data):
         return exam.bank
-    return who.config.judging.final_bank
+    return who.config.evaluation.final_bank
 
 
-def _data(exam: Exam, who: Subject) -> tuple[str, DataOptions]:
+def _data(exam: EvalOptions, who: Subject) -> tuple[str, DataOptions]:
     """The data's name and options, and as many images of each part as the exam asks for."""
     name, source = data_of(exam, who)
     return name, replace(
@@ -219,7 +219,7 @@ class About(NamedTuple):
 
     described: str
     document: dict[str, Any]
-    judging: Judging
+    evaluation: EvalConfig
 
 
 def about(place: Path) -> About | None:
@@ -229,7 +229,7 @@ def about(place: Path) -> About | None:
         return None
     try:
         said = json.loads(file.read_text(encoding="utf-8"))
-        return About(said["described"], said["document"], from_plain(Judging, said["judging"]))
+        return About(said["described"], said["document"], from_plain(EvalConfig, said["evaluation"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"'{file}' can't be read: {error}. Make the features anew, or take that file away.") from error
 
@@ -240,8 +240,8 @@ def keep_features(who: Examined, folder: Path) -> None:
         for side, part in zip(SIDES, (who.known, who.asked), strict=True):
             _write(who, part, aside / side)
         who.tell_bad_images()
-        judging = Judging() if who.subject.config is None else who.subject.config.judging
-        said = {"described": who.describe(), "document": who.document, "judging": to_plain(judging)}
+        evaluation = EvalConfig() if who.subject.config is None else who.subject.config.evaluation
+        said = {"described": who.describe(), "document": who.document, "evaluation": to_plain(evaluation)}
         (aside / ABOUT).write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
 
 
@@ -294,11 +294,11 @@ class Embedding:
     """Whose features of which images, in words."""
     document: dict[str, Any]
     """The same for machines."""
-    judging: Judging
+    evaluation: EvalConfig
     """The run's own protocol, or the paper's."""
 
 
-def embedding(place: Path, exam: Exam) -> Embedding:
+def embedding(place: Path, exam: EvalOptions) -> Embedding:
     """The features at a place, or those that the encoder at a place gives."""
     if is_features(place):
         return _kept(place, exam)
@@ -309,7 +309,7 @@ def embedding(place: Path, exam: Exam) -> Embedding:
         asked=Side(*asked),
         described=who.describe(),
         document=who.document,
-        judging=Judging() if who.subject.config is None else who.subject.config.judging,
+        evaluation=EvalConfig() if who.subject.config is None else who.subject.config.evaluation,
     )
 
 
@@ -319,8 +319,8 @@ def in_memory(side: Side) -> tuple[Tensor, Tensor]:
     return features if isinstance(features, Tensor) else torch.from_numpy(np.array(features, np.float32)), side.labels
 
 
-def _kept(place: Path, exam: Exam) -> Embedding:
-    if exam != Exam(device=exam.device):
+def _kept(place: Path, exam: EvalOptions) -> Embedding:
+    if exam != EvalOptions(device=exam.device):
         raise UserError(
             f"'{place}' holds features that are already there. Leave out everything that says how to make them; k, "
             "temperature and device are all that has a meaning."
@@ -333,7 +333,7 @@ def _kept(place: Path, exam: Exam) -> Embedding:
             asked=asked,
             described=f"kept features of the {said.described}",
             document=said.document | {"target": str(place)},
-            judging=said.judging,
+            evaluation=said.evaluation,
         )
     counts = len(known.labels), len(asked.labels)
     return Embedding(
@@ -341,5 +341,5 @@ def _kept(place: Path, exam: Exam) -> Embedding:
         asked=asked,
         described=f"features in {place.name}: {sides_protocol(*counts)}",
         document={"target": str(place), "bank": counts[0], "queries": counts[1]},
-        judging=Judging(),
+        evaluation=EvalConfig(),
     )

@@ -31,7 +31,7 @@ Watch = Callable[[int, int], None]
 
 
 class Lessons:
-    """Batches of augmented views (crop and flip, normalised as the encoder is used to) and labels, for some epochs."""
+    """Batches of augmented views (crop and flip, normalized as the encoder is used to) and labels, for some epochs."""
 
     def __init__(self, eye: Eye, part: ImageSet, batch: int, epochs: int, seed: int) -> None:
         assert part.labels is not None
@@ -86,7 +86,7 @@ def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = Non
     with frozen(encoder):
         stream = _features(encoder, lessons.stream(watch))
         heads = sgd_heads(
-            stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum, probe.optimiser
+            stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum, probe.optimizer
         )
     tried = {} if held_out is None else heads.accuracies(*eye.embedded(held_out, encoder))
     chosen = max(tried, key=lambda rate: tried[rate]) if tried else rates[0]
@@ -153,21 +153,21 @@ def fine_tune(
 
     The rates fall from lr · batch / 256 along half a cosine to 0 after `steps` steps.
     """
-    optimiser = _optimiser(encoder, head, how)
+    optimizer = _optimizer(encoder, head, how)
     encoder.train()
     losses = []
     for step, (views, labels) in enumerate(batches):
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = group["base"] * len(views) / 256 * half_cosine(step / steps)
         loss = F.cross_entropy(head(encoder(views)), labels)
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(_finite(loss, step))
     return losses
 
 
-def _optimiser(encoder: nn.Module, head: nn.Linear, how: FineTuning) -> torch.optim.Optimizer:
+def _optimizer(encoder: nn.Module, head: nn.Linear, how: FineTuning) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [
         {"params": list(encoder.parameters()), "base": how.lr},
         {"params": list(head.parameters()), "base": how.head_lr},

@@ -11,21 +11,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from phinets.backbones.frozen import frozen
-from phinets.config.exam import Looked
-from phinets.config.methods import Clock
+from phinets.config.exam import HealthOptions
+from phinets.config.methods import EncoderName
 from phinets.config.record import Verdict
-from phinets.config.run import Measure
+from phinets.config.run import HealthMetric
 from phinets.data import load
+from phinets.data.home import resolve_data_name
 from phinets.evaluation.encoders import learner_of
 from phinets.evaluation.evaluator import AT_ONCE
 from phinets.methods import Learner
-from phinets.runs.setup import settled_place
 from phinets.training.loader import Feed, Part
 from phinets.views import Views
 
 
 def spread(z: Tensor) -> float:
-    """Standard deviation of l2-normalised codes times √d, mean over the d dimensions (Chen & He 2021, §4.1).
+    """Standard deviation of l2-normalized codes times √d, mean over the d dimensions (Chen & He 2021, §4.1).
 
     z: (n, d). About 1 for codes that point everywhere, 0 where all point the same way.
     """
@@ -33,7 +33,7 @@ def spread(z: Tensor) -> float:
 
 
 def dead_share(z: Tensor) -> float:
-    """Share of the dimensions that hardly vary: std·√d of the l2-normalised codes below 0.01.
+    """Share of the dimensions that hardly vary: std·√d of the l2-normalized codes below 0.01.
 
     z: (n, d). 0 where every dimension speaks, 1 for constant codes.
     """
@@ -45,7 +45,7 @@ def _deviations(z: Tensor) -> Tensor:
 
 
 def effective_rank(z: Tensor) -> float:
-    """RankMe: exp of the entropy of the normalised singular values (Garrido et al. 2023, eq. 1).
+    """RankMe: exp of the entropy of the normalized singular values (Garrido et al. 2023, eq. 1).
 
     z: (n, d). From 1 (all codes on one line, constant codes among them) to min(n, d) (orthogonal with equal lengths).
     """
@@ -80,7 +80,7 @@ def health(z: Tensor) -> Health:
 
 
 def alignment(z1: Tensor, z2: Tensor) -> float:
-    """Mean squared distance of l2-normalised codes of two views of one image (Wang & Isola 2020, α = 2).
+    """Mean squared distance of l2-normalized codes of two views of one image (Wang & Isola 2020, α = 2).
 
     z1, z2: (n, d). 0 where both views get the same direction, 2 where they are orthogonal, 4 where opposite.
     """
@@ -88,7 +88,7 @@ def alignment(z1: Tensor, z2: Tensor) -> float:
 
 
 def uniformity(z: Tensor) -> float:
-    """log of the mean over all pairs of exp(−2‖ẑᵢ − ẑⱼ‖²) of l2-normalised codes (Wang & Isola 2020, t = 2).
+    """log of the mean over all pairs of exp(−2‖ẑᵢ − ẑⱼ‖²) of l2-normalized codes (Wang & Isola 2020, t = 2).
 
     z: (n, d), n ≥ 2. 0 for constant codes, −4 for orthogonal ones; the lower, the more evenly the sphere is used.
     """
@@ -145,19 +145,21 @@ class Sample(NamedTuple):
     """The codes of both, (n, d)."""
 
 
-def checkup(learner: Learner, views: Views, measures: tuple[Measure, ...], clock: Clock = "fast") -> Readings:
+def checkup(
+    learner: Learner, views: Views, health_metrics: tuple[HealthMetric, ...], clock: EncoderName = "fast"
+) -> Readings:
     """The measures that are asked for, of a learner that is left as it was; codes are those of its fast or slow f."""
-    return _read(learner, _seen_by(learner, clock, views), measures)
+    return _read(learner, _seen_by(learner, clock, views), health_metrics)
 
 
-def _read(learner: Learner, sample: Sample, measures: Iterable[Measure]) -> Readings:
+def _read(learner: Learner, sample: Sample, health_metrics: Iterable[HealthMetric]) -> Readings:
     readings: Readings = {}
-    for name in measures:
+    for name in health_metrics:
         readings |= MEASURES[name](learner, sample)
     return readings
 
 
-def _seen_by(learner: Learner, clock: Clock, views: Views) -> Sample:
+def _seen_by(learner: Learner, clock: EncoderName, views: Views) -> Sample:
     """What the frozen encoder makes of two views, some images at a time."""
     f = learner.f if clock == "fast" else learner.slow_encoder()
     parts = []
@@ -183,11 +185,11 @@ class Report:
     protocol: str
 
 
-def report(place: Path, looked: Looked, device: torch.device) -> Report:
+def report(place: Path, looked: HealthOptions, device: torch.device) -> Report:
     """Every measure of the learner in a run folder or a checkpoint, on two views of training images."""
     learner, config, step = learner_of(place)
     learner = learner.to(device)
-    name = config.data if looked.data is None else settled_place(looked.data)
+    name = config.data if looked.data is None else resolve_data_name(looked.data)
     options = config.source if looked.root is None else replace(config.source, root=looked.root)
     feed = Feed(
         images=load(name, options).train.images,
@@ -233,7 +235,7 @@ def _slow_gap(learner: Learner, sample: Sample) -> Readings:
     return {"slow_cosine": weight_cosine(fast, slow), "slow_distance": weight_distance(fast, slow)}
 
 
-MEASURES: Mapping[Measure, Callable[[Learner, Sample], Readings]] = {
+MEASURES: Mapping[HealthMetric, Callable[[Learner, Sample], Readings]] = {
     "alignment": _alignment,
     "spectrum": _spectrum,
     "stable-rank": _stable_rank,

@@ -1,4 +1,4 @@
-"""The weighted k-nearest-neighbour vote: exact, and in bounded memory however large the bank is."""
+"""The weighted k-nearest-neighbor vote: exact, and in bounded memory however large the bank is."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -82,7 +82,7 @@ def knn_votes(
     """Votes for each class: the k bank features nearest by cosine weigh exp(cos / T) (Wu et al. 2018).
 
     queries: (q, d), bank: (n, d), labels: (n,) → (q, labels.max() + 1). With T → ∞ it is the plain majority vote, with
-    k = 1 the nearest neighbour.
+    k = 1 the nearest neighbor.
     """
     classes = int(labels.max()) + 1
     return torch.cat([_votes(found, labels, classes, temperature) for found in nearest(queries, bank, k, device)])

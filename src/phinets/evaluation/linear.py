@@ -45,7 +45,7 @@ class Probe:
 
 
 def fit_probe(features: Tensor, labels: Tensor, strengths: Sequence[float] = STRENGTHS, slope: float = SLOPE) -> Probe:
-    """The probe that minimises mean cross-entropy + l2/2·‖W‖², with l2 the strength best on a held-out tenth.
+    """The probe that minimizes mean cross-entropy + l2/2·‖W‖², with l2 the strength best on a held-out tenth.
 
     features: (n, d), labels: (n,). W multiplies standardised features. The chosen strength is then fitted to all
     examples. A strength is tried as long as weaker ones may be better; each starts where the last ended.

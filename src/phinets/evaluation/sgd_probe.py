@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.config.probes import HeadOptimiser
+from phinets.config.probes import HeadOptimizer
 from phinets.evaluation.features import require_numbers
 
 TRUST, TINY = 0.001, 1e-8
@@ -48,14 +48,14 @@ def sgd_heads(
     first: Heads,
     decline: Callable[[int], float],
     momentum: float = 0.9,
-    optimiser: HeadOptimiser = "sgd",
+    optimizer: HeadOptimizer = "sgd",
 ) -> Heads:
     """The heads after one step on the mean cross-entropy of each batch of (features, labels).
 
     v ← momentum·v + λ·∇; w ← w − r·decline(t)·v for step t of a head with rate r; λ is 1 for SGD, and for LARS as in
     `trusted`. The features are computed once and serve every head. Each is what it would be if it were trained alone.
     """
-    scaled = trusted if optimiser == "lars" else _as_it_is
+    scaled = trusted if optimizer == "lars" else _as_it_is
     weight, bias = first.weight.clone(), first.bias.clone()
     rates = torch.tensor(first.rates, dtype=weight.dtype, device=weight.device)[:, None, None]
     speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from phinets.config.continual import Reading, Readout
 from phinets.config.probes import CACHED
 from phinets.config.record import Accuracies
-from phinets.config.run import Judging
+from phinets.config.run import EvalConfig
 from phinets.continual.tasks import Stream, Task
 from phinets.data import ImageSet
 from phinets.evaluation.evaluator import Embedded, Eye, Sides, knn_protocol
@@ -27,19 +27,19 @@ class Reader:
 
     stream: Stream
     eye: Eye
-    judging: Judging
+    evaluation: EvalConfig
     reading: Reading
 
     def read(self, encoder: nn.Module, come: int) -> dict[Readout, Accuracies]:
         """Percent right on every task, also on those that have not come; `come` is how many have."""
-        bank = self.judging.final_bank
+        bank = self.evaluation.final_bank
         tasks = [self._sides(task, bank, None, encoder) for task in self.stream.tasks]
         return {readout: tuple(self._answers(readout, tasks, come)) for readout in self.reading.readouts}
 
     def live(self, encoder: nn.Module) -> float | None:
         """The mean over all tasks of task-wise kNN on few images, for the eye during training."""
         n = len(self.stream.tasks)
-        bank, asked = (max(1, images // n) for images in (self.judging.live_bank, self.judging.live_queries))
+        bank, asked = (max(1, images // n) for images in (self.evaluation.online_bank, self.evaluation.online_queries))
         tasks = [self._sides(task, bank, asked, encoder) for task in self.stream.tasks]
         answers = [answer for answer in self._answers("task-knn", tasks, n) if answer is not None]
         return sum(answers) / len(answers) if answers else None
@@ -52,22 +52,22 @@ class Reader:
             "class": "class-incremental: among the classes of all tasks that have come (of a task that has not: up to "
             "and with it), all their training images being known",
         }[scope]
-        parts = [labelled_parts(task, self.judging.final_bank) for task in self.stream.tasks]
+        parts = [labelled_parts(task, self.evaluation.final_bank) for task in self.stream.tasks]
         counts = [tuple(map(len, sides)) for sides in parts if sides is not None]
         if not counts:
             return f"{whose}; no task has labels, so none is asked"
         known, asked = zip(*counts, strict=True)
         some = "all tasks" if len(counts) == len(parts) else f"the {len(counts)} tasks that have labels"
         vote = f"kNN: {self._vote(min(known))}" if way == "knn" else f"linear: {CACHED}"
-        cut = "" if self.judging.final_bank is None else f" (at most {self.judging.final_bank} of a task)"
+        cut = "" if self.evaluation.final_bank is None else f" (at most {self.evaluation.final_bank} of a task)"
         return f"{whose}; {vote}; {sum(known)} training{cut} and {sum(asked)} test images in {some}"
 
     def _vote(self, smallest: int) -> str:
         """The rule of kNN in words; `smallest` is the smallest bank."""
         if self.reading.k_rule == "tasks-seen":
-            return knn_protocol("tasks so far", self.judging.knn_temperature)
-        fewer = " (all of a smaller bank)" * (self.judging.knn_k > smallest)
-        return knn_protocol(f"{self.judging.knn_k}{fewer}", self.judging.knn_temperature)
+            return knn_protocol("tasks so far", self.evaluation.knn_temperature)
+        fewer = " (all of a smaller bank)" * (self.evaluation.num_neighbors > smallest)
+        return knn_protocol(f"{self.evaluation.num_neighbors}{fewer}", self.evaluation.knn_temperature)
 
     def _sides(self, task: Task, bank: int | None, asked: int | None, encoder: nn.Module) -> Sides | None:
         """Features of a task's labelled images; None where it has none."""
@@ -94,8 +94,8 @@ class Reader:
             classes, labels = bank.labels.unique(return_inverse=True)
             probe = fit_probe(bank.features, labels)
             return lambda asked: probe_accuracy(probe, asked.features, _renumbered(asked.labels, classes))
-        wanted = self.judging.knn_k if self.reading.k_rule == "fixed" else max(1, come)
-        vote: dict[str, Any] = {"k": min(wanted, len(bank.labels)), "temperature": self.judging.knn_temperature}
+        wanted = self.evaluation.num_neighbors if self.reading.k_rule == "fixed" else max(1, come)
+        vote: dict[str, Any] = {"k": min(wanted, len(bank.labels)), "temperature": self.evaluation.knn_temperature}
         return lambda asked: knn_accuracy(*asked, *bank, **vote, device=self.eye.device)
 
 

@@ -20,7 +20,7 @@ CLOSE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Artefact:
+class Artifact:
     """A file that is ready to be written."""
 
     into: str
@@ -47,7 +47,7 @@ class Target:
     """How its files may end; the first where nobody says."""
     options: tuple[str, ...] = ()
     """Those of the options with a meaning for one target alone that it reads."""
-    make: Callable[[Source, ExportOptions, Path], Artefact]
+    make: Callable[[Source, ExportOptions, Path], Artifact]
 
 
 def quoted(path: Path) -> str:
@@ -61,7 +61,7 @@ def require_same(source: Source, features_of: Callable[[Tensor], Tensor], limit:
     for n in BATCHES:
         images = source.images(n)
         with torch.no_grad():
-            wanted, given = source.encoder(source.normalised(images)), features_of(images)
+            wanted, given = source.encoder(source.normalized(images)), features_of(images)
         if not wanted.isfinite().all():
             raise UserError(f"the encoder in '{source.place}' gives features that are not finite: it has diverged.")
         if given.shape != wanted.shape:
@@ -84,7 +84,7 @@ def load_strictly(source: Source, fresh: nn.Module, tensors: Mapping[str, Tensor
 def same_features(source: Source, model: nn.Module) -> float:
     """The largest difference between the encoder's features and those of another model in torch."""
     model.eval()
-    return require_same(source, lambda images: model(source.normalised(images)))
+    return require_same(source, lambda images: model(source.normalized(images)))
 
 
 def _other(source: Source, why: str) -> str:

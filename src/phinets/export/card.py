@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phinets.config.methods import METHODS, Clock, describe
-from phinets.config.run import Training
+from phinets.config.methods import METHODS, EncoderName, describe
+from phinets.config.run import TrainConfig
 from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD
-from phinets.export.artifact import Artefact
+from phinets.export.artifact import Artifact
 from phinets.export.source import Source
 
 CITATION = """\
@@ -22,7 +22,7 @@ TOLD = ("method", "backbone", "data", "seed", "steps", "protocol", "verdict")
 """Entries of a summary that have a place of their own on the card."""
 LETTERS = "f: encoder; h, g: predictors; x1, x2, x3: views; x0: the image itself"
 SCORES = ("knn", "linear")
-CLOCKS: Mapping[Clock, str] = {
+CLOCKS: Mapping[EncoderName, str] = {
     "fast": "fast: learned by gradients",
     "slow": "slow: followed the fast one as a moving average",
 }
@@ -40,15 +40,15 @@ class Proof:
     """The largest of features, against the encoder it was made from."""
 
 
-def card(source: Source, artefact: Artefact, proof: Proof) -> str:
+def card(source: Source, artifact: Artifact, proof: Proof) -> str:
     """The card as Markdown."""
     return "\n".join(
         [
             f"# {proof.name}",
             "",
-            f"{_whose(source)}, for {artefact.into}.",
+            f"{_whose(source)}, for {artifact.into}.",
             "",
-            *_section("Load it", [f"```{artefact.language}", artefact.usage, "```", *_paragraphs(artefact.notes)]),
+            *_section("Load it", [f"```{artifact.language}", artifact.usage, "```", *_paragraphs(artifact.notes)]),
             *_section("What it is", _table(_facts(source))),
             *_section("How good it is", _judgement(source)),
             *_section("The file", _table(_file(proof))),
@@ -98,7 +98,7 @@ def _facts(source: Source) -> dict[str, object]:
     return facts | ({"made with": versions} if versions else {})
 
 
-def _data(config: Training) -> str:
+def _data(config: TrainConfig) -> str:
     """The data without the folders that they lay in, which nobody else has."""
     told = ", ".join(f"{kind}:{Path(place).name}" if place else kind for kind, _, place in _parted(config.sources))
     source = config.source
@@ -116,7 +116,7 @@ def _preprocessing(source: Source) -> str:
     whose = "ImageNet's" if usual else "what this kind of encoder is made for"
     guess = "" if "views" in source.said else f" (not said by the file: {whose})"
     return (
-        f"RGB; the short side to {source.size} pixels, bicubic with antialiasing, and the centre; values from 0 to 1; "
+        f"RGB; the short side to {source.size} pixels, bicubic with antialiasing, and the center; values from 0 to 1; "
         f"minus mean {mean}, divided by std {std}{guess}"
     )
 
@@ -149,7 +149,7 @@ def _judgement(source: Source) -> list[str]:
 def _scores(source: Source) -> list[str]:
     """kNN and linear probe of this encoder, of the other one where it was judged, untrained, and of raw pixels."""
     assert source.subject.config is not None
-    clock, judged = source.subject.clock, source.subject.config.judging.judged_encoder
+    clock, judged = source.subject.clock, source.subject.config.evaluation.encoder
     endings = {"fast": "", "slow": "_slow"} if judged == "both" else {judged: ""}
     rows = {"raw pixels": "_pixels", "the same encoder, untrained": "_untrained"}
     rows |= {f"the {other} encoder of the same run": end for other, end in endings.items() if other != clock}

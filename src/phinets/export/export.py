@@ -10,7 +10,7 @@ from phinets.config.errors import UserError, look_up
 from phinets.config.export import ExportOptions
 from phinets.evaluation.encoders import run_of
 from phinets.export import TARGETS
-from phinets.export.artifact import Artefact, Target
+from phinets.export.artifact import Artifact, Target
 from phinets.export.card import Proof, card
 from phinets.export.source import Source, source_of
 from phinets.runtime.files import write_whole
@@ -22,7 +22,7 @@ class Export:
     """An export that can be carried out."""
 
     source: Source
-    artefact: Artefact
+    artifact: Artifact
     out: Path
 
     @property
@@ -35,13 +35,13 @@ class Export:
         differences: list[float] = []
 
         def proved(aside: Path) -> str:
-            differences.append(self.artefact.check(aside))
+            differences.append(self.artifact.check(aside))
             return self.out.name
 
-        write_whole(self.out, self.artefact.fill, named=proved)
+        write_whole(self.out, self.artifact.fill, named=proved)
         proof = _proof(self.out, differences[0])
-        write_text(self.card, card(self.source, self.artefact, proof))
-        for path, text in self.artefact.beside.items():
+        write_text(self.card, card(self.source, self.artifact, proof))
+        for path, text in self.artifact.beside.items():
             _make_folder(path.parent)
             write_text(path, text)
         return proof
@@ -55,7 +55,7 @@ def export(place: Path, to: str, options: ExportOptions, out: Path | None = None
     _require_apart(place, path)
     source = source_of(place, options)
     _ = source.width  # says at once what is wrong with an encoder that gives no features
-    return Export(source=source, artefact=target.make(source, options, path), out=path)
+    return Export(source=source, artifact=target.make(source, options, path), out=path)
 
 
 def target_called(name: str) -> Target:
@@ -115,4 +115,4 @@ def _proof(path: Path, difference: float) -> Proof:
 
 def written(export: Export) -> Mapping[str, Path]:
     """Every file of an export by what it is."""
-    return {"weights": export.out, "card": export.card, **{path.name: path for path in export.artefact.beside}}
+    return {"weights": export.out, "card": export.card, **{path.name: path for path in export.artifact.beside}}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from phinets.backbones import feature_width
 from phinets.config.errors import UserError
-from phinets.config.exam import Sight
+from phinets.config.exam import EncoderOptions
 from phinets.config.export import ExportOptions
 from phinets.config.views import ViewPlan
 from phinets.evaluation.encoders import Subject, not_finished, plan_of, run_of, size_of, subject
@@ -70,7 +70,7 @@ class Source:
         """uint8 noise (n, 3, size, size), always the same."""
         return torch.randint(256, (n, 3, self.size, self.size), generator=random_stream(n), dtype=torch.uint8)
 
-    def normalised(self, images: Tensor) -> Tensor:
+    def normalized(self, images: Tensor) -> Tensor:
         """The images as the encoder is used to them."""
         return prepare(images, self.plan, self.size)
 
@@ -91,7 +91,7 @@ def source_of(place: Path, options: ExportOptions) -> Source:
     folder = run_of(place)
     if folder is not None and options.views is not None:
         raise UserError(f"'{place}' belongs to a run, which knows its views. Leave out --views.")
-    sight = Sight(image_size=options.image_size, views=options.views)
+    sight = EncoderOptions(image_size=options.image_size, views=options.views)
     summary = {} if folder is None else _json(folder / SUMMARY)
     source = Source(
         place=place,

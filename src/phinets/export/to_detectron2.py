@@ -17,7 +17,7 @@ from torchvision.models.resnet import BasicBlock, Bottleneck
 from phinets.backbones.translation import CLASSIFIER, detectron2_name, fresh_resnet, torchvision_name
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artefact, Target, load_strictly, quoted, same_features
+from phinets.export.artifact import Artifact, Target, load_strictly, quoted, same_features
 from phinets.export.detectron2_files import BASE, TRAIN, texts, voc_name
 from phinets.export.source import Source
 from phinets.export.state_dicts import resnet_name
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     """Whether it is made of bottleneck blocks, as from ResNet-50 on."""
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
     """A pickle as Detectron2's model zoo has them; configurations beside it, where its C4 head fits the encoder."""
     name = resnet_name(source, "detectron2")
     arrays = {
@@ -61,7 +61,7 @@ def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
             "ResNet-50 on. Leave out --configs; the weights alone can be exported."
         )
     folder = options.configs or out.with_name(f"{out.stem}-configs")
-    return Artefact(
+    return Artifact(
         into=f"Detectron2's {name}",
         fill=partial(_write, arrays),
         check=lambda path: _check(source, fresh, path),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artefact, Target, quoted, require_same
+from phinets.export.artifact import Artifact, Target, quoted, require_same
 from phinets.export.source import Source
 
 INPUT, OUTPUT = "images", "features"
@@ -37,15 +37,15 @@ class WithPreprocessing(nn.Module):
         return features
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
-    """The graph with a batch of any size, normalised floats or bytes going in; traced when it is written."""
+def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
+    """The graph with a batch of any size, normalized floats or bytes going in; traced when it is written."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
         _required(package)
     inside = options.with_preprocessing
     model = WithPreprocessing(source.encoder, source) if inside else source.encoder
-    given: Callable[[Tensor], Tensor] = (lambda images: images) if inside else source.normalised
-    side, kind = source.size, "uint8, RGB, 0 to 255" if inside else "float32, RGB, normalised as below"
-    return Artefact(
+    given: Callable[[Tensor], Tensor] = (lambda images: images) if inside else source.normalized
+    side, kind = source.size, "uint8, RGB, 0 to 255" if inside else "float32, RGB, normalized as below"
+    return Artifact(
         into=f"onnxruntime, opset {options.opset}",
         fill=lambda file: _write(file, _graph(model, given(source.images(2)), source, options.opset)),
         check=lambda path: require_same(source, _runner(path, given), CLOSE),

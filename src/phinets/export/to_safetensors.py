@@ -8,16 +8,16 @@ from torch import Tensor
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artefact, Target, load_strictly, quoted, same_features
+from phinets.export.artifact import Artifact, Target, load_strictly, quoted, same_features
 from phinets.export.source import Source
 from phinets.export.state_dicts import SAFETENSORS, read_back, write
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
     """The weights under their own names and in their own precision, with the words that a run writes beside them."""
     name = source.subject.backbone
     tensors = {key: value.contiguous() for key, value in source.subject.encoder.state_dict().items()}
-    return Artefact(
+    return Artifact(
         into=f"phinets' {name}",
         fill=partial(write, tensors, SAFETENSORS, source.said),
         check=lambda path: _check(source, tensors, read_back(path, SAFETENSORS)),

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from phinets.backbones import backbone
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artefact, Target, load_strictly, same_features
+from phinets.export.artifact import Artifact, Target, load_strictly, same_features
 from phinets.export.source import Source
 from phinets.export.state_dicts import PTH, SAFETENSORS, read_back, reading, resnet_name, write
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
     """The weights as they are: timm's ResNets bear torchvision's names, and a timm model its own."""
     kind, _, own = source.subject.backbone.partition(":")
     name = own if kind == "timm" else resnet_name(source, "timm")
@@ -20,7 +20,7 @@ def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
         load_strictly(source, fresh, read_back(path, out.suffix))
         return same_features(source, fresh)
 
-    return Artefact(
+    return Artifact(
         into=f"timm's {name} without its classifier",
         fill=partial(write, source.tensors(), out.suffix, source.said),
         check=check,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from phinets.backbones.translation import fresh_resnet
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artefact, Target, load_strictly, same_features
+from phinets.export.artifact import Artifact, Target, load_strictly, same_features
 from phinets.export.source import Source
 from phinets.export.state_dicts import PTH, SAFETENSORS, read_back, reading, resnet_name, write
 
@@ -16,7 +16,7 @@ CLASSES = 1000
 """What the classifier of a model as torchvision makes it tells apart."""
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
+def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
     """The weights and, unless `headless`, a classifier of zeros, since a model as torchvision makes it has one."""
     name = resnet_name(source, "torchvision")
     tensors = source.tensors()
@@ -26,7 +26,7 @@ def make(source: Source, options: ExportOptions, out: Path) -> Artefact:
         trained = source.folder is None  # perhaps
         why = "the file's own, where it had one, was left out" if trained else "nothing has trained it"
         notes = (f"The classifier `fc` is all zeros, for {CLASSES} classes: {why}. Put your own there.",)
-    return Artefact(
+    return Artifact(
         into=f"torchvision's {name}" + " without its classifier" * options.headless,
         fill=partial(write, tensors, out.suffix, source.said),
         check=lambda path: _check(source, name, options.headless, read_back(path, out.suffix)),

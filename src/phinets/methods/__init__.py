@@ -50,7 +50,7 @@ def learner(
 def distil(learner: Learner, *, weight: float = 1.0, hidden: Sequence[int] = (2048,)) -> Learner:
     """The same learner, which from its second task on also predicts what its encoder knew before the task (CaSSLe).
 
-    Give it before the optimiser is made; then call `begin_task` at the start of each task, and the learner itself, not
+    Give it before the optimizer is made; then call `begin_task` at the start of each task, and the learner itself, not
     its `loss`. The predictor's weights are drawn from torch's global generator.
     """
     weights = next(learner.f.parameters())

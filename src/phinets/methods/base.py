@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from phinets.config.errors import UserError
-from phinets.config.methods import Anchor, Clock, LearnerOptions
+from phinets.config.methods import Anchor, EncoderName, LearnerOptions
 from phinets.losses import negative_cosine
 from phinets.methods.distilling import Distiller
 from phinets.methods.encoders import Encoder, Slow
@@ -21,7 +21,7 @@ class Losses:
     """What a step is judged by."""
 
     total: Tensor
-    """The scalar to minimise."""
+    """The scalar to minimize."""
     terms: Mapping[str, Tensor] = field(default_factory=dict)
     """Its parts before weighting, detached, by name."""
     codes: Tensor | None = None
@@ -33,7 +33,7 @@ class Losses:
 class Learner(nn.Module, ABC):
     """A self-supervised learner.
 
-    `loss(views)` changes no weight; `after_step()` is called once after each step of the optimiser and moves whatever
+    `loss(views)` changes no weight; `after_step()` is called once after each step of the optimizer and moves whatever
     follows slowly. `f.backbone` is the encoder that is kept afterwards.
     """
 
@@ -70,7 +70,7 @@ class Learner(nn.Module, ABC):
         return negative_cosine(predicted, known)
 
     def after_step(self) -> None:
-        """What happens once after each step of the optimiser: the slow encoder follows, where there is one."""
+        """What happens once after each step of the optimizer: the slow encoder follows, where there is one."""
         if self.slow is not None:
             self.slow.follow(self.f)
 
@@ -79,7 +79,7 @@ class Learner(nn.Module, ABC):
         if self.distiller is not None and task > 0:
             self.distiller.freeze(self.f)
 
-    def encoder(self, clock: Clock = "fast") -> nn.Module:
+    def encoder(self, clock: EncoderName = "fast") -> nn.Module:
         """The backbone to judge or keep: the fast one, or the slow one of learners that have it."""
         return self.f.backbone if clock == "fast" else self.slow_encoder().backbone
 

@@ -13,7 +13,7 @@ from phinets.methods.encoders import Encoder
 class Distiller(nn.Module):
     """A frozen copy of f as it was when the task began, and a predictor from f's codes to the frozen ones.
 
-    The copy takes no gradient, and is in eval mode whatever the learner's: it normalises by the statistics that it was
+    The copy takes no gradient, and is in eval mode whatever the learner's: it normalizes by the statistics that it was
     frozen with. In the first task there is nothing to predict yet.
     """
 

@@ -23,7 +23,7 @@ class Encoder(nn.Module):
 class Slow(Encoder):
     """f_long: a copy of f that takes no gradient and moves only when told to follow.
 
-    In training it normalises by its own batches, as f does.
+    In training it normalizes by its own batches, as f does.
     """
 
     def __init__(self, fast: Encoder, beta: float, buffers: Literal["own", "copy", "average"] = "own") -> None:

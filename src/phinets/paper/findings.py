@@ -115,9 +115,9 @@ def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> Target
 
 def gathered(tables: tuple[Table, ...], done: Done) -> Evidence:
     """What rules look at: the number and the health of every seed of every cell."""
-    measures = {(table.name, cell.row, cell.column): cell.measure for table in tables for cell in table.cells}
+    health_metrics = {(table.name, cell.row, cell.column): cell.measure for table in tables for cell in table.cells}
     return Evidence(
-        values={place: tuple(_number(one, measures[place]) for one in seeds) for place, seeds in done.items()},
+        values={place: tuple(_number(one, health_metrics[place]) for one in seeds) for place, seeds in done.items()},
         lost={place: tuple(map(_is_lost, seeds)) for place, seeds in done.items()},
     )
 

@@ -6,13 +6,13 @@ from typing import Protocol, TypeVar
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.probes import PaperProbe
-from phinets.config.run import RunConfig, Training
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.config.work import Pretraining, Probing, Streaming, Work
 from phinets.paper.learners import LEARNERS
 from phinets.paper.plan import Cell
 from phinets.paper.scales import SCALES, Scale
 
-T = TypeVar("T", bound=Training)
+T = TypeVar("T", bound=TrainConfig)
 
 
 class Change(Protocol):
@@ -65,7 +65,7 @@ def online(*names: str) -> dict[str, Change]:
 
 def weight_decay(value: float) -> Change:
     """Another weight decay."""
-    return lambda run: replace(run, optimisation=replace(run.optimisation, weight_decay=value))
+    return lambda run: replace(run, optimization=replace(run.optimization, weight_decay=value))
 
 
 def weight_decays(scale: Scale, values: tuple[float, ...]) -> dict[str, Change]:
@@ -88,7 +88,7 @@ def paced(change: Change, share: float) -> Change:
 
     def changed(run: T) -> T:
         made = change(run)
-        return replace(made, optimisation=replace(made.optimisation, lr=made.optimisation.lr * share))
+        return replace(made, optimization=replace(made.optimization, lr=made.optimization.lr * share))
 
     return changed
 
@@ -109,12 +109,12 @@ def crossed(
     )
 
 
-def pretrained(measure: str) -> Asked[RunConfig]:
+def pretrained(measure: str) -> Asked[PretrainConfig]:
     """A number of the run itself: knn, stable_rank_g1, …"""
     return (lambda run: Pretraining(run=run)), measure
 
 
-def probed(probe: PaperProbe) -> Asked[RunConfig]:
+def probed(probe: PaperProbe) -> Asked[PretrainConfig]:
     """Percent right by the paper's linear probe."""
     return (lambda run: Probing(run=run, probe=probe)), "probe"
 

@@ -1,7 +1,7 @@
 """The three scales, as values: a scale says how large everything is, and nothing else.
 
 Targets take a scale's runs and change method, weight decay, batch, seed in them; so all scales go the same way through
-the code. The paper's own settings are the defaults of `RunConfig`, `ContinualConfig`, `PaperProbe` and `Detection`.
+the code. The paper's own settings are the defaults of `PretrainConfig`, `ContinualConfig`, `PaperProbe` and `Detection`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from phinets.config.detection import smoke as smoke_detection
 from phinets.config.errors import look_up
 from phinets.config.methods import LearnerOptions
 from phinets.config.probes import PaperProbe
-from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig
+from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig
 
 T = TypeVar("T")
 ScaleName = Literal["paper", "pocket", "smoke"]
@@ -27,12 +27,12 @@ class Scale:
 
     name: ScaleName
     seeds: int
-    cifar10: RunConfig
-    stl10: RunConfig
-    imagenet: RunConfig
-    cifar5m: RunConfig
+    cifar10: PretrainConfig
+    stl10: PretrainConfig
+    imagenet: PretrainConfig
+    cifar5m: PretrainConfig
     """Eight passes."""
-    cifar5m_once: RunConfig
+    cifar5m_once: PretrainConfig
     """One pass."""
     split_cifar10: ContinualConfig
     split_cifar100: ContinualConfig
@@ -68,23 +68,23 @@ ONLINE_LOOKS = (10_000, 100_000, 1_000_000, 5_000_000)
 
 def paper() -> Scale:
     """The exact grid, sizes and seeds: for GPUs, with the data."""
-    cifar10 = RunConfig(data="cifar10", judging=Judging(measures=("stable-rank",)))
+    cifar10 = PretrainConfig(data="cifar10", evaluation=EvalConfig(health_metrics=("stable-rank",)))
     online = replace(
         cifar10,
         data="cifar5m",
         epochs=8,
-        optimisation=Optimisation(warmup_epochs=0.1),
-        judging=Judging(look_every=2_000, look_at=ONLINE_LOOKS),
+        optimization=Optimization(warmup_epochs=0.1),
+        evaluation=EvalConfig(eval_every=2_000, eval_at_images=ONLINE_LOOKS),
     )
-    imagenet = RunConfig(
+    imagenet = PretrainConfig(
         data="imagenet",
         backbone="resnet50",
         views="simsiam-imagenet",
         epochs=100,
         source=DataOptions(image_size=224),
         learner=LearnerOptions(projector=(2048, 2048, 2048), projector_affine=False),
-        optimisation=Optimisation(lr=0.05, weight_decay=1e-4, warmup_epochs=0.0),
-        judging=Judging(look_every=2_500),
+        optimization=Optimization(lr=0.05, weight_decay=1e-4, warmup_epochs=0.0),
+        evaluation=EvalConfig(eval_every=2_500),
     )
     split = ContinualConfig(data="cifar10", reading=READING)
     return Scale(
@@ -99,8 +99,8 @@ def paper() -> Scale:
         split_cifar100=replace(split, data="cifar100", stream=Tasks(tasks="20x5")),
         split_cifar5m=replace(split, data="cifar5m", epochs_per_task=1),
         probe=PaperProbe(),
-        imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096, optimiser="lars"),
-        short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096, optimiser="lars"),
+        imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096, optimizer="lars"),
+        short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096, optimizer="lars"),
         detection=Detection(metric="voc07", pictures=Pictures(data="voc:VOCdevkit")),
         rounds=20,
     )
@@ -139,17 +139,22 @@ def pocket() -> Scale:
     )
 
 
-def _pocket_pretraining() -> RunConfig:
+def _pocket_pretraining() -> PretrainConfig:
     """Two passes over 15,000 images."""
-    return RunConfig(
+    return PretrainConfig(
         data="cifar10",
         backbone="resnet-tiny",
         epochs=2,
         source=DataOptions(train_images=15_000, test_images=4_000, image_size=24),
         learner=SMALL,
-        optimisation=Optimisation(lr=0.6, warmup_epochs=0.2),  # suits SimSiam at batches 64 and 256: docs/results.md
-        judging=Judging(
-            look_every=100, live_bank=1_000, live_queries=500, final_bank=5_000, knn_k=50, measures=("stable-rank",)
+        optimization=Optimization(lr=0.6, warmup_epochs=0.2),  # suits SimSiam at batches 64 and 256: docs/results.md
+        evaluation=EvalConfig(
+            eval_every=100,
+            online_bank=1_000,
+            online_queries=500,
+            final_bank=5_000,
+            num_neighbors=50,
+            health_metrics=("stable-rank",),
         ),
     )
 
@@ -164,32 +169,39 @@ def _pocket_stream() -> ContinualConfig:
         epochs_per_task=3,
         source=DataOptions(train_images=8_000, test_images=2_500, image_size=24),
         learner=SMALL,
-        optimisation=Optimisation(lr=0.6, schedule="constant", warmup_epochs=0.0),
-        judging=Judging(look_every=0, live_bank=300, live_queries=200, final_bank=300, knn_k=50),
+        optimization=Optimization(lr=0.6, schedule="constant", warmup_epochs=0.0),
+        evaluation=EvalConfig(eval_every=0, online_bank=300, online_queries=200, final_bank=300, num_neighbors=50),
         reading=READING,
     )
 
 
-def _resized(run: RunConfig, *, images: int, epochs: int, warmup: float) -> RunConfig:
+def _resized(run: PretrainConfig, *, images: int, epochs: int, warmup: float) -> PretrainConfig:
     """The same run over so many images."""
     return replace(
         run,
         epochs=epochs,
         source=replace(run.source, train_images=images),
-        optimisation=replace(run.optimisation, warmup_epochs=warmup),
+        optimization=replace(run.optimization, warmup_epochs=warmup),
     )
 
 
 def smoke() -> Scale:
     """Seconds for a target: does everything work."""
-    tiny = RunConfig(
+    tiny = PretrainConfig(
         data="shapes",
         backbone="resnet-tiny",
         epochs=1,
         source=DataOptions(train_images=64, test_images=32, image_size=16),
         learner=LearnerOptions(projector=(16, 16), h_hidden=(8,), g_hidden=(8,), queue=64),
-        optimisation=Optimisation(warmup_epochs=0.0),
-        judging=Judging(look_every=0, live_bank=20, live_queries=20, final_bank=40, knn_k=5, measures=("stable-rank",)),
+        optimization=Optimization(warmup_epochs=0.0),
+        evaluation=EvalConfig(
+            eval_every=0,
+            online_bank=20,
+            online_queries=20,
+            final_bank=40,
+            num_neighbors=5,
+            health_metrics=("stable-rank",),
+        ),
     )
     split = ContinualConfig(
         data="shapes",
@@ -200,7 +212,7 @@ def smoke() -> Scale:
         source=DataOptions(train_images=160, test_images=80, image_size=16),
         learner=tiny.learner,
         stream=Tasks(tasks="2x2"),
-        judging=tiny.judging,
+        evaluation=tiny.evaluation,
         reading=READING,
     )
     probe = PaperProbe(epochs=1, batch=20)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phinets.config.continual import Remembering
-from phinets.config.record import Accuracies, ContinualRecord, ReadMatrix
+from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord
 from phinets.reports.palette import INK, LEVELS
 
 HEAT = LinearSegmentedColormap.from_list("levels", LEVELS)
@@ -60,7 +60,7 @@ def strategy(memory: Remembering) -> str:
     return " + ".join(filter(None, words)) or "finetune"
 
 
-def who(reading: ReadMatrix) -> str:
+def who(reading: AccuracyMatrix) -> str:
     """Which readout of which encoder."""
     return f"{reading.readout}, {reading.encoder} encoder"
 
@@ -70,13 +70,13 @@ def numbers(values: Accuracies) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _lowest(readings: Sequence[ReadMatrix]) -> float:
-    """Where the colours begin: at a round number below all."""
+def _lowest(readings: Sequence[AccuracyMatrix]) -> float:
+    """Where the colors begin: at a round number below all."""
     known = [v for reading in readings for row in (*reading.matrix, reading.untrained) for v in row if v is not None]
     return float(min(90, 10 * np.floor(min(known, default=0) / 10)))
 
 
-def _heat_map(axes: Axes, reading: ReadMatrix, tasks: Sequence[str], scale: Normalize) -> None:
+def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: Normalize) -> None:
     """One matrix; the untrained encoder's row stands above it, half a row apart."""
     _row(axes, -1.5, numbers(reading.untrained), scale, came=0)
     for t, row in enumerate(reading.matrix):
@@ -119,14 +119,14 @@ def short(name: str, most: int = 16) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _told(reading: ReadMatrix) -> tuple[str, str]:
+def _told(reading: AccuracyMatrix) -> tuple[str, str]:
     """What follows from a matrix, in two lines."""
     lost = f"forgetting {_signed(reading.forgetting_max)} (max), {_signed(reading.forgetting_diag)} (diag)"
     passed = f"transfer {_signed(reading.backward_transfer)} backward, {_signed(reading.forward_transfer)} forward"
     return f"average {_plain(reading.average)} · {lost}", passed
 
 
-def matrix_table(reading: ReadMatrix, tasks: Sequence[str]) -> Table:
+def matrix_table(reading: AccuracyMatrix, tasks: Sequence[str]) -> Table:
     """An accuracy matrix for a terminal: the task just learned bold, those to come dim, what follows from it below."""
     lines = [
         "\n".join(_told(reading)),

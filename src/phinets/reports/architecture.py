@@ -48,10 +48,10 @@ def _sim1(axes: Axes) -> None:
 
 def _sim2(axes: Axes, slow: bool) -> None:
     """g(h(z₁)) must give the code of the image itself; in X-PhiNet that code is the slow encoder's."""
-    colour = SLOW if slow else FAST
+    color = SLOW if slow else FAST
     _arrow(axes, (5, 0.8), (5, 3.7), FAINT)
-    _node(axes, (5, 4.1), "$f_{long}$ (slow)" if slow else "encoder $f$", colour)
-    _arrow(axes, (5, 4.5), (5, 9.7), colour, label="$z_0$", at=0.25, stopped=True)
+    _node(axes, (5, 4.1), "$f_{long}$ (slow)" if slow else "encoder $f$", color)
+    _arrow(axes, (5, 4.5), (5, 9.7), color, label="$z_0$", at=0.25, stopped=True)
     _arrow(axes, (1.8, 6.7), (1.8, 8.3), CA3)
     _node(axes, (1.8, 8.9), "predictor $g$\n(CA1)", CA1, height=1.1)
     _arrow(axes, (1.8, 9.5), (4.0, 10.1), CA1, label="$y_1$")
@@ -61,26 +61,26 @@ def _sim2(axes: Axes, slow: bool) -> None:
         axes.text(6.6, 4.6, "EMA", fontsize=8, color=INK, ha="center")
 
 
-def _node(axes: Axes, centre: tuple[float, float], text: str, colour: str, height: float = 0.8) -> None:
-    x, y = centre
+def _node(axes: Axes, center: tuple[float, float], text: str, color: str, height: float = 0.8) -> None:
+    x, y = center
     box = FancyBboxPatch(
         (x - 1.15, y - height / 2), 2.3, height, boxstyle="round,pad=0.02,rounding_size=0.2",
-        facecolor="white", edgecolor=colour, linewidth=1.8, zorder=3,
+        facecolor="white", edgecolor=color, linewidth=1.8, zorder=3,
     )  # fmt: skip
     axes.add_patch(box)
     axes.text(x, y, text, ha="center", va="center", fontsize=10, color=INK, zorder=4)
 
 
-def _loss(axes: Axes, centre: tuple[float, float], text: str, colour: str) -> None:
-    axes.add_patch(Ellipse(centre, 2.0, 1.0, facecolor=colour, edgecolor="none", zorder=3))
-    axes.text(*centre, text, ha="center", va="center", fontsize=10, color="white", weight="bold", zorder=4)
+def _loss(axes: Axes, center: tuple[float, float], text: str, color: str) -> None:
+    axes.add_patch(Ellipse(center, 2.0, 1.0, facecolor=color, edgecolor="none", zorder=3))
+    axes.text(*center, text, ha="center", va="center", fontsize=10, color="white", weight="bold", zorder=4)
 
 
 def _arrow(
     axes: Axes,
     start: tuple[float, float],
     end: tuple[float, float],
-    colour: str,
+    color: str,
     *,
     label: str = "",
     at: float = 0.5,
@@ -88,7 +88,7 @@ def _arrow(
 ) -> None:
     """An arrow with a label some way along it; two bars across it where no gradient passes."""
     patch = FancyArrowPatch(
-        start, end, arrowstyle="-|>", mutation_scale=13, color=colour, linewidth=1.6, shrinkA=0, shrinkB=0
+        start, end, arrowstyle="-|>", mutation_scale=13, color=color, linewidth=1.6, shrinkA=0, shrinkB=0
     )
     axes.add_patch(patch)
     x, y = start[0] + at * (end[0] - start[0]), start[1] + at * (end[1] - start[1])

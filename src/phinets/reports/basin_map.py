@@ -14,9 +14,9 @@ from phinets.reports.words import title
 
 
 def basin_map(maps: Sequence[Basins]) -> Figure:
-    """A panel for each map: every basin in its colour, its sink and its share of the starts.
+    """A panel for each map: every basin in its color, its sink and its share of the starts.
 
-    Grey is collapse, blue the sink of the greatest ψ, white a start whose end was not seen.
+    Gray is collapse, blue the sink of the greatest ψ, white a start whose end was not seen.
     """
     figure = Figure(figsize=(5.6 * len(maps), 4.6), layout="constrained")
     for axes, shown in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
@@ -27,14 +27,14 @@ def basin_map(maps: Sequence[Basins]) -> Figure:
 
 def _panel(axes: Axes, shown: Basins) -> None:
     falling = sorted((sink.psi for sink in shown.sinks if not sink.collapsed), reverse=True)
-    colours = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in shown.sinks]
-    psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colours)
+    colors = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in shown.sinks]
+    psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colors)
     labels = np.ma.masked_less(shown.labels, 0)
     axes.pcolormesh(
-        psi, gamma, labels, cmap=cmap, vmin=-0.5, vmax=len(colours) - 0.5, rasterized=True, shading="nearest"
+        psi, gamma, labels, cmap=cmap, vmin=-0.5, vmax=len(colors) - 0.5, rasterized=True, shading="nearest"
     )
-    if len(colours) > 1:
-        axes.contour(psi, gamma, labels, np.arange(len(colours) - 1) + 0.5, colors="white", linewidths=1)
+    if len(colors) > 1:
+        axes.contour(psi, gamma, labels, np.arange(len(colors) - 1) + 0.5, colors="white", linewidths=1)
     axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
     for sink, share in zip(shown.sinks, shown.shares, strict=True):
         if sink.gamma is None:

@@ -49,8 +49,8 @@ def sink_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5,
     counts = sink_map(system, rhos.tolist(), sigma2s.tolist())
     figure = Figure(figsize=(7, 4.6), layout="constrained")
     axes = figure.subplots()
-    colours = ListedColormap(LEVELS)
-    axes.pcolormesh(rhos, sigma2s, counts, cmap=colours, vmin=0.5, vmax=len(LEVELS) + 0.5, rasterized=True)
+    colors = ListedColormap(LEVELS)
+    axes.pcolormesh(rhos, sigma2s, counts, cmap=colors, vmin=0.5, vmax=len(LEVELS) + 0.5, rasterized=True)
     axes.plot(1 / (4 * (1 + sigma2s)), sigma2s, color=SYSTEM["simsiam"], linestyle="--", linewidth=1.8)
     axes.set(xscale="log", xlim=(rho_min, rho_max), ylim=(0, sigma2_max), xlabel="weight decay ρ")
     axes.set_ylabel("σ²", rotation=0)
@@ -65,21 +65,21 @@ def sink_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5,
 def _draw(axes: Axes, system: AnySystem, variable: str, whole: Bifurcations) -> None:
     """The branches of one variable, and the bifurcations that they meet in, each with its ρ."""
     simsiam = isinstance(system, SimSiam)
-    colour = SYSTEM["simsiam" if simsiam else "phinet"]
+    color = SYSTEM["simsiam" if simsiam else "phinet"]
     for branch in branches(system, whole.rho_min, whole.rho_max):
         axes.plot(
             branch.rho,
             branch[variable],
-            color=colour,
+            color=color,
             zorder=2 if simsiam else 3,
             **(SOLID if branch.stable else DASHED),
         )
     for k, each in enumerate(whole.found):
         at = each.rho, each.at[variable]
-        axes.plot(*at, marker="X", markersize=7, color=colour, markeredgecolor="white", zorder=4)
+        axes.plot(*at, marker="X", markersize=7, color=color, markeredgecolor="white", zorder=4)
         words = f"{name(system).split(',')[0]} " * (k == 0) + f"{each.rho:.4g}"
         axes.annotate(
-            words, at, (7, -11 if simsiam else 5), textcoords="offset points", color=colour, fontsize=9, zorder=5
+            words, at, (7, -11 if simsiam else 5), textcoords="offset points", color=color, fontsize=9, zorder=5
         )
 
 

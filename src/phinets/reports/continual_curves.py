@@ -71,19 +71,19 @@ def tasks_figure(record: ContinualRecord) -> Figure:
     the bold line is the mean over the tasks that have come.
     """
     found, n = courses(record), len(record.summary.tasks)
-    colours = _colours(n)
+    colors = _colors(n)
     figure = Figure(figsize=(11, (3.4 if n <= 10 else 4.6) * len(found) + 0.5), layout="constrained")
     for axes, course in zip(figure.subplots(len(found), squeeze=False)[:, 0], found, strict=True):
-        _bands(axes, course, colours)
-        for i, colour in enumerate(colours):
+        _bands(axes, course, colors)
+        for i, color in enumerate(colors):
             before, after = course.came <= i, course.came > i
             after |= np.append(after[1:], False)  # joined to the last reading before it
             values = course.accuracies[:, i]
-            axes.plot(course.steps[before], values[before], color=colour, linewidth=0.8, linestyle=":", alpha=0.8)
-            axes.plot(course.steps[after], values[after], color=colour, linewidth=1.3)
+            axes.plot(course.steps[before], values[before], color=color, linewidth=0.8, linestyle=":", alpha=0.8)
+            axes.plot(course.steps[after], values[after], color=color, linewidth=1.3)
         axes.plot(course.steps, course.mean, color=INK, linewidth=2.8, marker="o", markersize=3.5)
         labels = [
-            (f"{i + 1} {short(name)}", colours[i], course.accuracies[:, i])
+            (f"{i + 1} {short(name)}", colors[i], course.accuracies[:, i])
             for i, name in enumerate(record.summary.tasks)
         ]
         _label_ends(axes, course.steps, [("mean so far", INK, course.mean), *labels])
@@ -102,12 +102,10 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
     figure = Figure(figsize=(9, 3.3 * len(readouts) + 0.5), layout="constrained")
     for axes, readout in zip(figure.subplots(len(readouts), squeeze=False)[:, 0], readouts, strict=True):
         lines = [course for course in found if course.readout == readout]
-        _bands(axes, lines[0], _colours(len(record.summary.tasks)))
+        _bands(axes, lines[0], _colors(len(record.summary.tasks)))
         for course in lines:
-            colour, line = STYLE[course.encoder]
-            axes.plot(
-                course.steps, course.mean, color=colour, linestyle=line, linewidth=2.2, marker="o", markersize=3.5
-            )
+            color, line = STYLE[course.encoder]
+            axes.plot(course.steps, course.mean, color=color, linestyle=line, linewidth=2.2, marker="o", markersize=3.5)
         _label_ends(axes, lines[0].steps, [(c.encoder, STYLE[c.encoder][0], c.mean) for c in lines])
         _finish(axes, readout if len(lines) > 1 else f"{readout}; this run read one encoder")
     figure.suptitle(
@@ -116,8 +114,8 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
     return figure
 
 
-def _colours(n: int) -> list[tuple[float, ...]]:
-    """A colour for each task, from early to late."""
+def _colors(n: int) -> list[tuple[float, ...]]:
+    """A color for each task, from early to late."""
     return [colormaps["plasma"](x) for x in np.linspace(0.0, 0.78, n)]
 
 
@@ -128,28 +126,28 @@ def ends(course: Course) -> list[tuple[int, int, int]]:
     return [(task - 1, start, end) for task, (start, end) in zip(sorted(last), pairwise(borders), strict=True)]
 
 
-def _bands(axes: Axes, course: Course, colours: Sequence[tuple[float, ...]]) -> None:
+def _bands(axes: Axes, course: Course, colors: Sequence[tuple[float, ...]]) -> None:
     """A band behind the steps of each task, and its number above it."""
     for task, start, end in ends(course):
         axes.axvspan(start, end, color=FAINT, alpha=0.16 if task % 2 == 0 else 0.05, linewidth=0)
         place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-        axes.text((start + end) / 2, 1.005, str(task + 1), color=colours[task], fontsize=8, fontweight="bold", **place)
+        axes.text((start + end) / 2, 1.005, str(task + 1), color=colors[task], fontsize=8, fontweight="bold", **place)
 
 
 def _label_ends(axes: Axes, steps: NDArray[np.int64], lines: Iterable[tuple[str, Any, NDArray[np.float64]]]) -> None:
     """A name beside the end of each line, moved apart where they would cover each other."""
-    known = [(name, colour, float(y[~np.isnan(y)][-1])) for name, colour, y in lines if not np.isnan(y).all()]
+    known = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
     known.sort(key=lambda line: line[2])
     low, high = axes.get_ylim()
     figure = cast(Figure, axes.figure)
     gap = LINE * (high - low) * len(figure.axes) / figure.get_figheight()
     places = spread([y for _, _, y in known], gap, (low, high))
     x = float(steps[-1] + 0.025 * (steps[-1] - steps[0]))
-    for (name, colour, y), place in zip(known, places, strict=True):
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
+    for (name, color, y), place in zip(known, places, strict=True):
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
         axes.annotate(
-            f"{name} {y:.1f}", (float(steps[-1]), y), xytext=(x, place), fontsize=8, color=colour, va="center",
-            fontweight="bold" if colour == INK else "normal", annotation_clip=False, arrowprops=leader,
+            f"{name} {y:.1f}", (float(steps[-1]), y), xytext=(x, place), fontsize=8, color=color, va="center",
+            fontweight="bold" if color == INK else "normal", annotation_clip=False, arrowprops=leader,
         )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> Non
     if not seen:
         axes.text(0.5, 0.5, "no labels", transform=axes.transAxes, ha="center", color=FAINT)
         return
-    planned = record.config.judging.look_at
+    planned = record.config.evaluation.eval_at_images
     count = "images" if planned else "step"
     if planned:
         axes.set_xlabel("images seen")
@@ -98,5 +98,5 @@ def _smooth(y: np.ndarray) -> np.ndarray:
     return np.asarray((total[ends] - total[starts]) / (ends - starts))
 
 
-def _label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    axes.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", color=colour, fontsize=8, va="center")
+def _label(axes: Axes, x: float, y: float, text: str, color: str) -> None:
+    axes.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", color=color, fontsize=8, va="center")

@@ -14,7 +14,7 @@ from rich.table import Table
 from phinets.config.detection_record import DetectionRecord, DetectionSummary
 from phinets.detection.boxes import Floats, Found, Truth
 from phinets.paper.numbers import printed
-from phinets.reports.palette import ARMS, INK, class_colour
+from phinets.reports.palette import ARMS, INK, class_color
 
 SURE = 0.5
 """Detections are drawn from this score on."""
@@ -68,7 +68,7 @@ def class_table(summary: DetectionSummary) -> Table:
 
 
 def loss_figure(record: DetectionRecord) -> Figure:
-    """The whole loss and its four terms over the steps, each detector in its colour."""
+    """The whole loss and its four terms over the steps, each detector in its color."""
     figure = Figure(figsize=(13, 3.2), layout="constrained")
     for axes, term in zip(figure.subplots(1, 5), ("loss", *TERMS), strict=True):
         for name, journal in record.journals.items():
@@ -115,10 +115,10 @@ def _found(cell: Axes, found: Found, classes: Sequence[str]) -> None:
 
 def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence[str]) -> None:
     for (left, top, right, bottom), label, text in zip(boxes, labels, words, strict=True):
-        colour = class_colour(int(label))
-        cell.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=colour, linewidth=1.2))
+        color = class_color(int(label))
+        cell.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=color, linewidth=1.2))
         cell.text(
-            left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": colour, "pad": 0.4, "lw": 0}
+            left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": color, "pad": 0.4, "lw": 0}
         )
 
 

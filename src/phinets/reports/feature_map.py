@@ -1,4 +1,4 @@
-"""Features as points on a plane, coloured by class."""
+"""Features as points on a plane, colored by class."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from numpy.typing import NDArray
 
-from phinets.reports.palette import FAINT, FAST, INK, class_colour
+from phinets.reports.palette import FAINT, FAST, INK, class_color
 
 NAMED = 60
 """Classes that are named in the picture, the largest first."""
@@ -39,20 +39,20 @@ class FeatureMap:
 
 
 def feature_map(data: FeatureMap) -> Figure:
-    """The map: a point per image, each class in its colour and named at its median."""
+    """The map: a point per image, each class in its color and named at its median."""
     figure = Figure(figsize=(8, 7), layout="constrained")
     axes: Axes = figure.subplots()
     labels = np.array(data.labels)
     size = float(np.clip(6_000 / max(1, len(labels)), 2, 30))
     classes = np.unique(labels[labels != ""])
-    colours = {name: class_colour(number) for number, name in enumerate(classes.tolist())}
-    for name, colour in ({"": FAINT if classes.size else FAST} | colours).items():
+    colors = {name: class_color(number) for number, name in enumerate(classes.tolist())}
+    for name, color in ({"": FAINT if classes.size else FAST} | colors).items():
         x, y = data.points[labels == name].T
-        axes.scatter(x, y, s=size, color=colour, linewidths=0, alpha=0.7)
+        axes.scatter(x, y, s=size, color=color, linewidths=0, alpha=0.7)
     for row, picture in data.thumbnails:
         axes.add_artist(AnnotationBbox(OffsetImage(picture, zoom=28 / picture.shape[0]), data.points[row], pad=0.1))
     for name, _ in Counter(labels[labels != ""].tolist()).most_common(NAMED):
-        _name(axes, data.points[labels == name], name, colours[name])
+        _name(axes, data.points[labels == name], name, colors[name])
     axes.set(xlabel=data.axes[0], ylabel=data.axes[1])
     axes.set_title(data.title, color=INK, fontsize=9, wrap=True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -60,8 +60,8 @@ def feature_map(data: FeatureMap) -> Figure:
     return figure
 
 
-def _name(axes: Axes, points: NDArray[np.floating], name: str, colour: str) -> None:
+def _name(axes: Axes, points: NDArray[np.floating], name: str, color: str) -> None:
     """A class's name where half of its points lie on either side."""
     x, y = np.median(points, axis=0)
-    text = axes.text(x, y, name, color=colour, fontsize=9, fontweight="bold", ha="center", va="center", zorder=5)
+    text = axes.text(x, y, name, color=color, fontsize=9, fontweight="bold", ha="center", va="center", zorder=5)
     text.set_path_effects([effects.withStroke(linewidth=3, foreground="white")])

@@ -41,20 +41,20 @@ def flow_figure(found: "Following", title: str) -> Figure:
 def _norms(axes: Axes, found: "Following") -> None:
     times = found.path.times
     ends: list[tuple[float, str, str]] = []
-    for name, (label, colour) in NORMS.items():
+    for name, (label, color) in NORMS.items():
         if name in found.norms:
             values = np.where(found.norms[name] > BOTTOM, found.norms[name], np.nan)
-            axes.semilogy(times, values, color=colour, lw=1.6)
+            axes.semilogy(times, values, color=color, lw=1.6)
             seen = np.flatnonzero(np.isfinite(values))
-            ends.append((float(values[seen[-1]]) if len(seen) else BOTTOM, label, colour))
+            ends.append((float(values[seen[-1]]) if len(seen) else BOTTOM, label, color))
     axes.set_ylim(BOTTOM / 2, None)
     low, high = np.log10(axes.get_ylim())
-    for height, (_, label, colour) in zip(_apart([np.log10(e[0]) for e in ends], (high - low) / 14), ends, strict=True):
+    for height, (_, label, color) in zip(_apart([np.log10(e[0]) for e in ends], (high - low) / 14), ends, strict=True):
         axes.annotate(
             label,
             (1.02, (height - low) / (high - low)),
             xycoords="axes fraction",
-            color=colour,
+            color=color,
             fontsize=8,
             va="center",
         )
@@ -62,12 +62,12 @@ def _norms(axes: Axes, found: "Following") -> None:
 
 
 def _eigenvalues(axes: Axes, found: "Following", name: str) -> None:
-    label, colour = VARIABLES[name]
+    label, color = VARIABLES[name]
     times = found.path.times
     axes.axhline(0, color=FAINT, lw=0.6)
     axes.plot(times, found.predicted[name], color=INK, lw=1.1, ls=(0, (4, 3)))
-    axes.plot(times, found.eigenvalues[name], color=colour, lw=1.8, alpha=0.8)
-    axes.annotate("matrix flow", (0.97, 0.97), xycoords="axes fraction", color=colour, fontsize=8, ha="right", va="top")
+    axes.plot(times, found.eigenvalues[name], color=color, lw=1.8, alpha=0.8)
+    axes.annotate("matrix flow", (0.97, 0.97), xycoords="axes fraction", color=color, fontsize=8, ha="right", va="top")
     axes.annotate("reduced, dashed", (0.97, 0.9), xycoords="axes fraction", color=INK, fontsize=8, ha="right", va="top")
     axes.margins(y=0.16)
     _plain(axes, label)

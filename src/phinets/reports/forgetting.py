@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from phinets.config.errors import UserError
-from phinets.config.record import ContinualRecord, ReadMatrix
+from phinets.config.record import AccuracyMatrix, ContinualRecord
 from phinets.reports.palette import FAINT, INK
 from phinets.reports.seeds import Group, groups
 
-COLUMNS: tuple[tuple[str, Callable[[ReadMatrix], float | None]], ...] = (
+COLUMNS: tuple[tuple[str, Callable[[AccuracyMatrix], float | None]], ...] = (
     ("average accuracy (%)", lambda reading: reading.average),
     ("forgetting, max (points)", lambda reading: reading.forgetting_max),
     ("forgetting, diag (points)", lambda reading: reading.forgetting_diag),
@@ -42,7 +42,7 @@ def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
     return figure
 
 
-def _values(group: Group, kind: tuple[str, str], value: Callable[[ReadMatrix], float | None]) -> list[float]:
+def _values(group: Group, kind: tuple[str, str], value: Callable[[AccuracyMatrix], float | None]) -> list[float]:
     found = (value(r) for record in group.records for r in record.summary.readings if (r.readout, r.encoder) == kind)
     return [number for number in found if number is not None]
 
@@ -54,8 +54,8 @@ def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None
         return
     mean = float(np.mean(values))
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.colour, alpha=0.55, linewidths=0, zorder=3)
-    axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.colour, capsize=4, linewidth=2)
+    axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.color, alpha=0.55, linewidths=0, zorder=3)
+    axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.color, capsize=4, linewidth=2)
     told = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
     axes.annotate(
         told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",

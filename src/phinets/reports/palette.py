@@ -1,4 +1,4 @@
-"""One colour per idea, the same in every picture."""
+"""One color per idea, the same in every picture."""
 
 import colorsys
 
@@ -65,8 +65,8 @@ _SHADES = (
 """How the variants of a family differ from it: turns of the hue, and lightness; in the order of `METHODS`."""
 
 
-def method_colour(name: str) -> str:
-    """The colour of a method: its family's, and a shade of it for each variant; one that comes later changes none."""
+def method_color(name: str) -> str:
+    """The color of a method: its family's, and a shade of it for each variant; one that comes later changes none."""
     family = name.partition("/")[0]
     kin = [other for other in METHODS if other.partition("/")[0] == family]
     if name not in kin:
@@ -76,8 +76,8 @@ def method_colour(name: str) -> str:
     return to_hex(colorsys.hls_to_rgb((hue + turn) % 1, min(0.85, max(0.15, lightness + lift)), saturation))
 
 
-def class_colour(number: int) -> str:
-    """The colour of a class: ten that differ clearly, then hues a golden angle apart, so that neighbours differ."""
+def class_color(number: int) -> str:
+    """The color of a class: ten that differ clearly, then hues a golden angle apart, so that neighbors differ."""
     if number < len(CLASSES):
         return CLASSES[number]
     hue, light = number * 0.381966 % 1, (0.85, 0.65)[number % 2]

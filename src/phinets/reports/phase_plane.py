@@ -18,7 +18,7 @@ ASPECT = np.array([[1.5], [1.0]])
 """Width and height of axes, roughly: what is even on the paper is not in shares of each."""
 DASHES = (0, (5, 3))
 MARKS = {"sink": ("o", SINK), "saddle": ("D", SADDLE), "source": ("o", SOURCE), "degenerate": ("X", INK)}
-"""Shape and colour of each kind; only sinks are filled."""
+"""Shape and color of each kind; only sinks are filled."""
 DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
 """Ways from a point to its label, the best first where they are equally free."""
 
@@ -47,28 +47,28 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
 
 
 def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
-    """The trajectory of a start with its ★: blue where it learns, grey where it collapses."""
+    """The trajectory of a start with its ★: blue where it learns, gray where it collapses."""
     states, sink = trajectory(system, start)
-    colour = colour_of(sink)
-    axes.plot(*states, color=colour, linewidth=1.8, zorder=4)
-    axes.plot(*start, marker="*", markersize=10, color=colour, zorder=6)
-    arrow_on(axes, states, colour)
+    color = color_of(sink)
+    axes.plot(*states, color=color, linewidth=1.8, zorder=4)
+    axes.plot(*start, marker="*", markersize=10, color=color, zorder=6)
+    arrow_on(axes, states, color)
     return states
 
 
-def colour_of(sink: Equilibrium | None) -> str:
+def color_of(sink: Equilibrium | None) -> str:
     """Of a trajectory that ends there; one that ends at no sink neither learns nor collapses."""
     if sink is None:
         return INK
     return LOST if sink.collapsed else ALIVE
 
 
-def arrow_on(axes: Axes, line: Floats, colour: str) -> None:
+def arrow_on(axes: Axes, line: Floats, color: str) -> None:
     """A head halfway along a line, as the axes show it."""
     seen = axes.transData.transform(line.T)
     along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
     (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
-    looks = {"arrowstyle": "-|>", "color": colour, "mutation_scale": 14}
+    looks = {"arrowstyle": "-|>", "color": color, "mutation_scale": 14}
     axes.annotate("", (next_x, next_y), (x, y), arrowprops=looks, zorder=5)
 
 
@@ -78,10 +78,10 @@ def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
 
 
 def _sign(kind: str) -> dict[str, Any]:
-    shape, colour = MARKS[kind]
-    fill = colour if kind == "sink" else "white"
+    shape, color = MARKS[kind]
+    fill = color if kind == "sink" else "white"
     size = 7 if kind == "saddle" else 8
-    return {"marker": shape, "color": colour, "markerfacecolor": fill, "markeredgewidth": 1.8, "markersize": size}
+    return {"marker": shape, "color": color, "markerfacecolor": fill, "markeredgewidth": 1.8, "markersize": size}
 
 
 def _field(axes: Axes, system: PhiNet, window: Window) -> None:
@@ -153,20 +153,20 @@ def _short(value: float) -> str:
     return (f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}").replace("-", "−")
 
 
-def _put(axes: Axes, word: str, spot: Floats, ink: Floats, colour: str) -> Floats:
+def _put(axes: Axes, word: str, spot: Floats, ink: Floats, color: str) -> Floats:
     """Write a word near a spot, in shares of the axes, where it covers nothing; its place joins the ink."""
     box = axes.get_window_extent()
     size = np.array([5.8 * len(word), 12]) * axes.figure.dpi / 72 / np.array([box.width, box.height])
 
-    def merit(centre: Floats) -> float:
-        free = np.linalg.norm(np.maximum(np.abs(ink - centre) - size / 2, 0), axis=1).min()
-        outside = np.abs(centre - 0.5) + size / 2 > 0.52
-        return float(min(free, 0.02) - np.linalg.norm(centre - spot) / 20 - outside.any())
+    def merit(center: Floats) -> float:
+        free = np.linalg.norm(np.maximum(np.abs(ink - center) - size / 2, 0), axis=1).min()
+        outside = np.abs(center - 0.5) + size / 2 > 0.52
+        return float(min(free, 0.02) - np.linalg.norm(center - spot) / 20 - outside.any())
 
     ways = [(away, way) for away in (0.02, 0.04, 0.07, 0.11, 0.16) for way in DIRECTIONS]
     best = max((spot + away * way + np.sign(way.round(6)) * size / 2 for away, way in ways), key=merit)
     axes.text(
-        best[0], best[1], word, transform=axes.transAxes, color=colour, fontsize=9, ha="center", va="center", zorder=9
+        best[0], best[1], word, transform=axes.transAxes, color=color, fontsize=9, ha="center", va="center", zorder=9
     )
     grid = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 7), [-0.5, 0, 0.5]), -1).reshape(-1, 2)
     return np.concatenate([ink, best + grid * size])

@@ -9,7 +9,7 @@ from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.paths import Window, trajectory
 from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import ALIVE, FAINT, INK, LOST, SYSTEM
-from phinets.reports.phase_plane import colour_of, mark
+from phinets.reports.phase_plane import color_of, mark
 
 
 def rate(axes: Axes, system: SimSiam, window: Window) -> None:
@@ -44,12 +44,12 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
 def run(axes: Axes, system: SimSiam, start: float) -> None:
     """The way of a start along the line, a little above it, with its ★; what lies outside the axes is left out."""
     states, sink = trajectory(system, [start])
-    colour = colour_of(sink)
+    color = color_of(sink)
     level = 0.25 * axes.get_ylim()[1]
     first, last = (float(np.clip(psi, *axes.get_xlim())) for psi in (start, states[0, -1]))
-    axes.plot(start, level, marker="*", markersize=12, color=colour, zorder=6, clip_on=first != start)
+    axes.plot(start, level, marker="*", markersize=12, color=color, zorder=6, clip_on=first != start)
     if first != last:
-        looks = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "mutation_scale": 14}
+        looks = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "mutation_scale": 14}
         axes.annotate("", (last, level), (first, level), arrowprops=looks, zorder=5)
 
 
@@ -76,8 +76,8 @@ def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
     top = axes.get_ylim()[1]
     border = sources[0] if sources else window.psi_max
     spans = [(window.psi_min, border, LOST, "collapses"), (border, window.psi_max, ALIVE, "learns")]
-    for low, high, colour, word in spans[: 1 + len(sources)]:
-        axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=colour, alpha=0.25, linewidth=0)
-        axes.text((low + high) / 2, 0.88 * top, word, color=colour, fontsize=9, ha="center", va="top")
+    for low, high, color, word in spans[: 1 + len(sources)]:
+        axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=color, alpha=0.25, linewidth=0)
+        axes.text((low + high) / 2, 0.88 * top, word, color=color, fontsize=9, ha="center", va="top")
     if sources:
         axes.plot([border, border], [0, top], color=FAINT, linestyle=":", linewidth=1.2, zorder=1)

@@ -12,14 +12,14 @@ from phinets.config.identity import learned
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
 from phinets.reports.accuracy_matrix import strategy
-from phinets.reports.palette import method_colour
+from phinets.reports.palette import method_color
 
 BESIDE = (
-    "seed", "judging.look_every", "judging.look_at", "judging.live_bank", "judging.live_queries",
-    "judging.judged_encoder", "judging.measures", "reading.readings_per_task", "stream.task_data",
+    "seed", "evaluation.eval_every", "evaluation.eval_at_images", "evaluation.online_bank", "evaluation.online_queries",
+    "evaluation.encoder", "evaluation.health_metrics", "reading.evals_per_task", "stream.task_data",
 )  # fmt: skip
 """Settings that change neither what is learned nor what the matrix says; a task's own data are among the facts."""
-ASKED = ("data", "source", "stream", "appended", "judging", "reading")
+ASKED = ("data", "source", "stream", "appended", "evaluation", "reading")
 """Where the settings stand that decide what is asked: where they differ, two matrices are not of one kind."""
 FOUND = ("names of tasks", "training images")
 """What the data came to: as the settings say, unless what lies in a folder has changed."""
@@ -36,7 +36,7 @@ class Group:
     """Runs that differ in their seed alone."""
 
     name: str
-    colour: str
+    color: str
     records: tuple[ContinualRecord, ...]
 
 
@@ -62,7 +62,7 @@ def groups(records: Sequence[ContinualRecord]) -> list[Group]:
         keys = asked + [key for key in _apart(alike) if not _is_asked(key)]
         told = ", ".join(_said(key, known.get(key), runs[0]) for key in keys)
         lines = [*_heading(runs[0]), *wrap(told, WIDEST, break_long_words=False, break_on_hyphens=False)]
-        made.append(Group("\n".join(lines), method_colour(runs[0].summary.method), tuple(runs)))
+        made.append(Group("\n".join(lines), method_color(runs[0].summary.method), tuple(runs)))
     return made
 
 

@@ -20,12 +20,12 @@ from phinets.backbones import backbone
 from phinets.config.continual import ContinualConfig
 from phinets.config.methods import Contrast, LearnerOptions, Wiring, has_slow, method
 from phinets.config.result import Result
-from phinets.config.run import DataOptions, RunConfig, Training
+from phinets.config.run import DataOptions, PretrainConfig, TrainConfig
 from phinets.config.work import Costing, Deriving, Pretraining, Probing, Streaming, Transferring, Work, kind
 from phinets.data.home import cache_folder
 from phinets.evaluation.linear import fit_probe
 from phinets.runs.cost import contender, feed, steps_on
-from phinets.runtime.devices import synchronise
+from phinets.runtime.devices import synchronize
 from phinets.runtime.environment import device_name
 from phinets.runtime.process import own_cores
 from phinets.training.run_folder import write_json
@@ -68,7 +68,7 @@ class Amount:
     views: float = 0.0
     """Augmented images that are made."""
     steps: float = 0.0
-    """Optimiser steps, each of which costs something whatever its size."""
+    """Optimizer steps, each of which costs something whatever its size."""
     probes: float = 0.0
     """Evaluations of a linear probe's loss."""
     probed: float = 0.0
@@ -100,26 +100,26 @@ def passes_of(name: str) -> int:
     return 2 * there_and_back
 
 
-def size_of(config: Training) -> Size:
+def size_of(config: TrainConfig) -> Size:
     """How many images a run learns from, asks about and knows."""
     known = SIZES.get(config.data, SIZES["cifar10"])
     train = min(known.train, config.source.train_images or known.train)
     test = min(known.test, config.source.test_images or known.test)
     bank = known.bank or train
-    return Size(train, test, min(bank, config.judging.final_bank or bank))
+    return Size(train, test, min(bank, config.evaluation.final_bank or bank))
 
 
-def _learning(config: Training, images: int) -> Amount:
+def _learning(config: TrainConfig, images: int) -> Amount:
     """Some images shown once each, in steps."""
     views = 2 + (method(config.method).anchor is not None)
     return Amount(passes=images * passes_of(config.method), views=images * views, steps=images / config.batch)
 
 
-def _looks(config: Training, steps: float) -> Amount:
-    judging = config.judging
-    every = steps // judging.look_every if judging.look_every else 0
-    each = judging.live_bank + judging.live_queries + MEASURED * bool(judging.measures)
-    return Amount(passes=(every + len(judging.look_at) + 1) * each)
+def _looks(config: TrainConfig, steps: float) -> Amount:
+    evaluation = config.evaluation
+    every = steps // evaluation.eval_every if evaluation.eval_every else 0
+    each = evaluation.online_bank + evaluation.online_queries + MEASURED * bool(evaluation.health_metrics)
+    return Amount(passes=(every + len(evaluation.eval_at_images) + 1) * each)
 
 
 def _probe(bank: int, features: int, classes: int) -> Amount:
@@ -130,7 +130,7 @@ def _pretraining(work: Pretraining) -> Amount:
     """Training, looks, and the last judgement; what an untrained encoder scores is known from other runs."""
     run, size = work.run, size_of(work.run)
     learned = _learning(run, run.epochs * size.train)
-    judged = 2 if run.judging.judged_encoder == "both" else 1
+    judged = 2 if run.evaluation.encoder == "both" else 1
     score = Amount(passes=judged * ((size.bank or 0) + size.test))
     return learned + _looks(run, learned.steps) + score + _probe(judged * (size.bank or 0), *_widths(run))
 
@@ -140,9 +140,9 @@ def _streaming(work: Streaming) -> Amount:
     run, size = work.run, size_of(work.run)
     tasks = tasks_of(run)
     learned = _learning(run, run.epochs_per_task * size.train)
-    bank = min(size.train // tasks, run.judging.final_bank or size.train)
+    bank = min(size.train // tasks, run.evaluation.final_bank or size.train)
     encoders = 2 if run.reading.encoders == "every" and has_slow(method(run.method)) else 1
-    readings = encoders * (tasks * run.reading.readings_per_task + 1)
+    readings = encoders * (tasks * run.reading.evals_per_task + 1)
     linear = sum(readout.endswith("linear") for readout in run.reading.readouts)
     features, classes = _widths(run)
     probes = readings * tasks * linear
@@ -179,7 +179,7 @@ def _costing(work: Costing) -> Amount:
     return Amount(passes=rounds * passes * work.run.batch, steps=rounds * len(work.methods))
 
 
-def _widths(run: Training) -> tuple[int, int]:
+def _widths(run: TrainConfig) -> tuple[int, int]:
     """Features of the encoder, and classes of the data; features only nearly, since it is not built for this."""
     wide = {"resnet-tiny": 128, "resnet50": 2048}
     return wide.get(run.backbone, 512), CLASSES.get(run.data, 10)
@@ -195,7 +195,7 @@ AMOUNTS: Mapping[type[Work], Callable[[Any], Amount]] = {
 }
 
 
-def of_run(work: Work) -> RunConfig | ContinualConfig | None:
+def of_run(work: Work) -> PretrainConfig | ContinualConfig | None:
     """The run that a piece of work is about."""
     return None if isinstance(work, Deriving) else work.run
 
@@ -305,7 +305,7 @@ def _counted(name: str, side: int) -> tuple[float, float]:
 
 
 def _step_seconds(name: str, batch: int, device: torch.device, times: int = 3) -> float:
-    config = RunConfig(
+    config = PretrainConfig(
         method="simsiam",
         backbone=name,
         batch=batch,
@@ -319,7 +319,7 @@ def _step_seconds(name: str, batch: int, device: torch.device, times: int = 3) -
 
 def _view_seconds(device: torch.device, images: int = 128) -> float:
     """Of a pixel: two views and the image itself are made of each."""
-    made = feed(RunConfig(batch=images, source=DataOptions(image_size=SIDE)), device)
+    made = feed(PretrainConfig(batch=images, source=DataOptions(image_size=SIDE)), device)
     rows = made.order(0)
     return _quickest(lambda: made.part(0, 0, rows), device, 2) / (3 * images * SIDE**2)
 
@@ -340,7 +340,7 @@ def _quickest(task: Callable[[], object], device: torch.device, times: int) -> f
     for _ in range(times + 1):
         began = now()
         task()
-        synchronise(device)
+        synchronize(device)
         found.append(now() - began)
     return min(found[1:])
 
@@ -360,7 +360,7 @@ Sort = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class EncoderName:
     """Tells how long work may take."""
 
     speed: Speed
@@ -375,7 +375,7 @@ class Clock:
         return raw_seconds(work, self.speed) * ratio / self.at_once
 
 
-def clock(device: torch.device, results: Iterable[Result] = ()) -> Clock:
+def clock(device: torch.device, results: Iterable[Result] = ()) -> EncoderName:
     """The clock of this machine, mended by results of the same device."""
     speed, on_cores = known_speed(device), device.type == "cpu"
     ratios: dict[Sort, list[float]] = defaultdict(list)
@@ -386,7 +386,7 @@ def clock(device: torch.device, results: Iterable[Result] = ()) -> Clock:
             for sort in sorts(result.work):
                 ratios[sort].append(ratio)
     mended = {sort: median(found) for sort, found in ratios.items()}
-    return Clock(speed=speed, at_once=own_cores() if on_cores else 1, mended=mended)
+    return EncoderName(speed=speed, at_once=own_cores() if on_cores else 1, mended=mended)
 
 
 def raw_seconds(work: Work, speed: Speed) -> float:

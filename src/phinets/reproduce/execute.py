@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from phinets.config.detection import Pictures
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.result import Result
-from phinets.config.run import Compute, Training
+from phinets.config.run import Compute, TrainConfig
 from phinets.config.work import (
     Costing,
     Deriving,
@@ -30,7 +30,7 @@ from phinets.reproduce.store import WORK, Store
 from phinets.training.loop import DivergedError
 from phinets.training.run_folder import BACKBONES, CHECKPOINTS, CONFIG, ENVIRONMENT
 
-T = TypeVar("T", bound=Training)
+T = TypeVar("T", bound=TrainConfig)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ def _probed(work: Probing, store: Store, means: Means) -> Result:
     from phinets.evaluation.finetune import paper_probe
 
     folder = _weights(work, store, means)
-    exam = Exam(root=means.root, device=means.device, seed=work.run.seed)
+    exam = EvalOptions(root=means.root, device=means.device, seed=work.run.seed)
     began = perf_counter()
     shown = examined(folder, exam)
     probed = paper_probe(shown, work.probe)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from phinets.config.continual import Appended, ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord, ContinualSummary, Summary
-from phinets.config.run import Training
+from phinets.config.run import TrainConfig
 from phinets.runs.callbacks import Watcher
 from phinets.runs.continual import continual
 from phinets.runs.setup import settled
@@ -22,7 +22,7 @@ from phinets.training.run_folder import (
     write_config,
 )
 
-C = TypeVar("C", bound=Training)
+C = TypeVar("C", bound=TrainConfig)
 S = TypeVar("S", Summary, ContinualSummary)
 from phinets.runs.resume import finished, require_same_run, resumable, resume_command
 

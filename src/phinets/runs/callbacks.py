@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from phinets.config.run import Training
+from phinets.config.run import TrainConfig
 from phinets.training.loop import LoopWatcher, Pace
 
 
 class Watcher(LoopWatcher, Protocol):
     """Told of the loop's news, and of the beginning."""
 
-    def began(self, folder: Path, config: Training, steps: int, done: int) -> None:
+    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Training begins, or goes on after `done` of its `steps`."""
 
     def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -21,7 +21,7 @@ class Watcher(LoopWatcher, Protocol):
 class Silent:
     """A watcher that says nothing."""
 
-    def began(self, folder: Path, config: Training, steps: int, done: int) -> None:
+    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Nothing."""
 
     def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -10,8 +10,8 @@ from torch import nn
 
 from phinets.config.continual import ContinualConfig, Readout
 from phinets.config.errors import UserError
-from phinets.config.methods import Clock, has_slow, method
-from phinets.config.record import Accuracies, ContinualRecord, ContinualSummary, ReadMatrix
+from phinets.config.methods import EncoderName, has_slow, method
+from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord, ContinualSummary
 from phinets.continual import metrics
 from phinets.continual.replay import Replay
 from phinets.continual.tasks import Stream, fingerprints, stream
@@ -20,7 +20,8 @@ from phinets.evaluation.tasks import Reader
 from phinets.methods import Learner
 from phinets.reports.continual import pictures_of
 from phinets.runs.run_kind import Ended, Row
-from phinets.runs.setup import Bench, Workshop, build_learner, workshop
+from phinets.runs.setup import Bench, Workshop, workshop
+from phinets.training.learner import build_learner
 from phinets.training.schedule import Course, Leg
 
 
@@ -36,7 +37,7 @@ class Continual:
     @property
     def turns(self) -> frozenset[int]:
         """The first step of each task, and where readings in the middle of one are due."""
-        course, n = self.bench.course, self.config.reading.readings_per_task
+        course, n = self.bench.course, self.config.reading.evals_per_task
         within = (
             start + round((end - start) * i / n) for start, end in pairwise((0, *course.ends)) for i in range(1, n)
         )
@@ -103,7 +104,7 @@ class Continual:
         """The reading before anything is learned, which many runs of one process share."""
         reader = self.reader
         parts = [part for task in self.stream.tasks for part in (task.known, task.test)]
-        rules = (come, reader.judging, reader.reading)
+        rules = (come, reader.evaluation, reader.reading)
         return recalled(lambda: reader.read(encoder, come), reader.eye, parts, encoder, rules)
 
     def _summary(self, ended: Ended) -> ContinualSummary:
@@ -122,7 +123,7 @@ class Continual:
 
     def _protocol(self) -> str:
         """How it was learned, in words."""
-        config, rate = self.config, self.config.optimisation
+        config, rate = self.config, self.config.optimization
         names = [task.name for task in self.stream.tasks]
         later = zip(names[len(names) - len(config.appended) :], config.appended, strict=True)
         appended = "".join(f", then {name} × {task.epochs} epochs" for name, task in later)
@@ -130,7 +131,7 @@ class Continual:
         planned = len(self.stream.tasks) - len(config.appended)
         return (
             f"{config.strategy}; {planned} tasks × {config.epochs_per_task} epochs{appended}, batch {config.batch}; "
-            f"one optimiser, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each task; weight "
+            f"one optimizer, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each task; weight "
             f"decay {rate.weight_decay:g}; seed {config.seed}, n = 1; forgetting: max as in the paper, diag as in "
             "UCL's code"
         )
@@ -141,7 +142,7 @@ def continual(config: ContinualConfig) -> Continual:
     require_encoders(config)
     shop = workshop(config)
     tasks = stream(config)
-    reader = Reader(stream=tasks, eye=shop.eye, judging=config.judging, reading=config.reading)
+    reader = Reader(stream=tasks, eye=shop.eye, evaluation=config.evaluation, reading=config.reading)
     course = _course(config, tasks, shop)
     keeps = config.memory.replay != "none"
     bench = Bench(
@@ -166,7 +167,7 @@ def require_encoders(config: ContinualConfig) -> None:
         )
 
 
-def clocks(config: ContinualConfig) -> tuple[Clock, ...]:
+def clocks(config: ContinualConfig) -> tuple[EncoderName, ...]:
     """The encoders that are read out."""
     match config.reading.encoders:
         case "every":
@@ -201,7 +202,9 @@ def _moment(course: Course, done: int) -> tuple[int, float]:
     return leg + 1, (done - course.starts[leg]) / (course.ends[leg] - course.starts[leg])
 
 
-def read_matrix(journal: Iterable[Row], readout: Readout, clock: Clock, tasks: int, protocol: str) -> ReadMatrix:
+def read_matrix(
+    journal: Iterable[Row], readout: Readout, clock: EncoderName, tasks: int, protocol: str
+) -> AccuracyMatrix:
     """The accuracy matrix that the journal's readings at the ends of tasks make, and what follows from it."""
     rows: dict[int, Accuracies] = {}
     for row in journal:
@@ -210,7 +213,7 @@ def read_matrix(journal: Iterable[Row], readout: Readout, clock: Clock, tasks: i
             rows[row["task"]] = _padded(row["accuracies"], tasks)
     matrix = np.array([rows[t] for t in range(1, tasks + 1)], dtype=float)
     untrained = np.array(rows[0], dtype=float)
-    return ReadMatrix(
+    return AccuracyMatrix(
         readout=readout,
         encoder=clock,
         matrix=tuple(rows[t] for t in range(1, tasks + 1)),

@@ -2,7 +2,7 @@
 
 All contenders take turns on the same views, round after round, and each ratio is the median over the rounds of the
 ratio within a round, so that a machine that is busy for a while slows both sides alike. Memory is what torch holds at
-the worst moment of a step: the weights and the optimiser's state, which are always there, and what the step needs
+the worst moment of a step: the weights and the optimizer's state, which are always there, and what the step needs
 beyond them.
 """
 
@@ -17,13 +17,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from phinets.config.cost import EPOCHS, IMAGES, REFERENCE, Cost
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.data import InMemory
 from phinets.data.shapes import draw
-from phinets.runs.setup import build_learner
-from phinets.runtime.devices import Precision, is_out_of_memory, synchronise
+from phinets.runtime.devices import Precision, is_out_of_memory, synchronize
+from phinets.training.learner import build_learner
 from phinets.training.loader import Feed
-from phinets.training.optimizers import build_optimiser
+from phinets.training.optimizers import build_optimizer
 from phinets.training.step import Trainee, train_step
 from phinets.views import Views
 
@@ -32,13 +32,13 @@ Times = Mapping[str, Sequence[float]]
 """Seconds of each contender in each round; who ran out of memory is not in it."""
 
 WARM_UP = 1
-"""Rounds that do not count: the first step allocates the optimiser's state and lets libraries choose their kernels."""
+"""Rounds that do not count: the first step allocates the optimizer's state and lets libraries choose their kernels."""
 DRAWN = 1024
 """Different images at most; a larger batch repeats them, so that one that can't fit fails at once."""
 PROTOCOL = (
-    "Every learner takes one full training step (forward, backward, optimiser, slow encoder) a round, in turn, on the "
+    "Every learner takes one full training step (forward, backward, optimizer, slow encoder) a round, in turn, on the "
     f"same ready-made views, after {WARM_UP} round that does not count. seconds: median over the rounds; "
-    "time_to_simsiam: median of the ratios within rounds. bytes: weights, optimiser state, and what torch allocates "
+    "time_to_simsiam: median of the ratios within rounds. bytes: weights, optimizer state, and what torch allocates "
     "beyond them at the worst moment of a step (CUDA's counter, or torch's profiler on a CPU; not measured elsewhere); "
     "the views and what the device's libraries take for themselves are not counted. hours_800_epochs is an "
     f"extrapolation: seconds × {EPOCHS} × ({IMAGES:,} // batch) / 3600, without making the views and judging."
@@ -57,7 +57,7 @@ class Turn:
     """Bytes that stay between two turns."""
 
 
-def costs(config: RunConfig, methods: Iterable[str], rounds: int, device: torch.device) -> tuple[Cost, ...]:
+def costs(config: PretrainConfig, methods: Iterable[str], rounds: int, device: torch.device) -> tuple[Cost, ...]:
     """What each method costs at the config's batch size; all else but the method is the config's."""
     names = tuple(dict.fromkeys(methods))
     turns = if_it_fits(lambda: learners_turns(config, names, device)) or {}
@@ -66,7 +66,7 @@ def costs(config: RunConfig, methods: Iterable[str], rounds: int, device: torch.
     return tuple(_cost(name, config.batch, times, memory) for name in names)
 
 
-def learners_turns(config: RunConfig, methods: Iterable[str], device: torch.device) -> dict[str, Turn]:
+def learners_turns(config: PretrainConfig, methods: Iterable[str], device: torch.device) -> dict[str, Turn]:
     """A turn for each method whose weights fit into memory, all on one batch of views."""
     made = feed(config, device)
     views = made.part(0, 0, made.order(0)).views
@@ -74,7 +74,7 @@ def learners_turns(config: RunConfig, methods: Iterable[str], device: torch.devi
     return {name: turn_of(trainee, views) for name, trainee in ready.items() if trainee is not None}
 
 
-def feed(config: RunConfig, device: torch.device, steps: int = 1) -> Feed:
+def feed(config: PretrainConfig, device: torch.device, steps: int = 1) -> Feed:
     """Views of drawn images, enough for some steps, and with the anchor that some learners look at."""
     n = steps * config.batch
     drawn = torch.from_numpy(draw(range(min(n, DRAWN)))[0])
@@ -91,12 +91,12 @@ def feed(config: RunConfig, device: torch.device, steps: int = 1) -> Feed:
     )
 
 
-def contender(config: RunConfig, device: torch.device) -> Trainee:
-    """A learner with its optimiser, ready to make steps."""
+def contender(config: PretrainConfig, device: torch.device) -> Trainee:
+    """A learner with its optimizer, ready to make steps."""
     precision = Precision(config.compute.precision, device)
     learner = build_learner(config, device, precision.weights)
-    optimiser = build_optimiser(learner, config.optimisation)
-    return Trainee(learner=learner, optimiser=optimiser, precision=precision, model=learner)
+    optimizer = build_optimizer(learner, config.optimization)
+    return Trainee(learner=learner, optimizer=optimizer, precision=precision, model=learner)
 
 
 def steps_on(trainee: Trainee, views: Views, n: int = 1) -> None:
@@ -109,10 +109,10 @@ def turn_of(trainee: Trainee, views: Views) -> Turn:
     """The turn of a learner: a full step."""
 
     def held() -> int:
-        state = (t for slot in trainee.optimiser.state.values() for t in slot.values())
+        state = (t for slot in trainee.optimizer.state.values() for t in slot.values())
         return bytes_of(trainee.learner.state_dict().values()) + bytes_of(state)
 
-    return Turn(lambda: steps_on(trainee, views), trainee.optimiser.zero_grad, held)
+    return Turn(lambda: steps_on(trainee, views), trainee.optimizer.zero_grad, held)
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:
@@ -140,7 +140,7 @@ def seconds_of(work: Callable[[], object], device: torch.device, clock: Callable
     """How long it takes until the device has done the work."""
     began = clock()
     work()
-    synchronise(device)
+    synchronize(device)
     return clock() - began
 
 

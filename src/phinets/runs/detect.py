@@ -22,9 +22,10 @@ from phinets.backbones import backbone as backbone_called
 from phinets.config.detection import Detection, MetricName, Pictures
 from phinets.config.detection_record import Arm, DetectionRecord, DetectionSummary, Precision
 from phinets.config.errors import StoppedError, UserError
-from phinets.config.exam import Sight
+from phinets.config.exam import EncoderOptions
 from phinets.config.plain import differences, to_plain, without
 from phinets.config.work import OF_DETECTORS
+from phinets.data.home import resolve_data_name
 from phinets.data.pictures import open_picture
 from phinets.detection.average_precision import Precisions, average_precision
 from phinets.detection.boxes import Found
@@ -50,7 +51,6 @@ from phinets.runs.detect_folder import (
     to_json,
     write_begun,
 )
-from phinets.runs.setup import settled_place
 from phinets.runtime.devices import is_out_of_memory, pick_device
 from phinets.runtime.environment import environment
 from phinets.runtime.files import write_whole
@@ -326,7 +326,7 @@ def prepared(target: Path, config: Detection) -> Prepared:
     """The encoder and the pictures of a transfer, or an error that says what can't be."""
     if launched().size > 1:
         raise UserError(
-            "a detector is trained by one process: its batch norm then sees the whole batch, as a synchronised one of "
+            "a detector is trained by one process: its batch norm then sees the whole batch, as a synchronized one of "
             "many processes would. Leave torchrun out; --accumulate saves memory."
         )
     who = subject(target, config.encoder, config.backbone)
@@ -346,11 +346,11 @@ def prepared(target: Path, config: Detection) -> Prepared:
 
 def _settled(pictures: Pictures, who: Subject) -> Pictures:
     """The pictures' options with their places in full, and the mean and deviation that the encoder is used to."""
-    plan = plan_of(Sight(), who)
+    plan = plan_of(EncoderOptions(), who)
     return replace(
         pictures,
-        data=settled_place(pictures.data),
-        also=tuple(map(settled_place, pictures.also)),
+        data=resolve_data_name(pictures.data),
+        also=tuple(map(resolve_data_name, pictures.also)),
         pixel_mean=pictures.pixel_mean or plan.mean,
         pixel_std=pictures.pixel_std or plan.std,
     )

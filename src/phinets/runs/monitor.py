@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from phinets.config.methods import Wiring, method
-from phinets.config.run import Training
+from phinets.config.run import TrainConfig
 from phinets.evaluation.health import Health, Readings, checkup, first_seen, health
 from phinets.runs.callbacks import Watcher
 from phinets.runs.setup import Bench
@@ -42,8 +42,8 @@ class Meter:
         }
 
     def _measures(self) -> Readings:
-        measures = self.bench.config.judging.measures
-        return checkup(self.bench.trainee.learner, self._views, measures) if measures else {}
+        health_metrics = self.bench.config.evaluation.health_metrics
+        return checkup(self.bench.trainee.learner, self._views, health_metrics) if health_metrics else {}
 
     @cached_property
     def _views(self) -> Views:
@@ -58,7 +58,7 @@ def health_of(row: Mapping[str, Any]) -> Health:
     return Health(**{name: row[name] for name in READINGS})
 
 
-def diagnosis(config: Training, verdict: str, spread: float, rank: float) -> str:
+def diagnosis(config: TrainConfig, verdict: str, spread: float, rank: float) -> str:
     """One paragraph for a run whose codes no longer tell images apart."""
     what = f"The codes have {verdict} (std·√d {spread:.2f}, effective rank {rank:.1f}): "
     return (
@@ -69,7 +69,7 @@ def diagnosis(config: Training, verdict: str, spread: float, rank: float) -> str
     )
 
 
-def _causes(config: Training) -> list[str]:
+def _causes(config: TrainConfig) -> list[str]:
     causes = []
     wiring = method(config.method)
     sim2 = wiring.sim2 if isinstance(wiring, Wiring) else None
@@ -77,12 +77,12 @@ def _causes(config: Training) -> list[str]:
         causes.append("the gradient flows through the anchor's code (use a method with stop-gradient, e.g. phinet)")
     if isinstance(wiring, Wiring) and wiring.needs_slow and config.learner.beta == 1.0:
         causes.append("β = 1 never moves the slow encoder (use --beta 0.99)")
-    if config.optimisation.weight_decay > 1e-3:
-        wd = config.optimisation.weight_decay
+    if config.optimization.weight_decay > 1e-3:
+        wd = config.optimization.weight_decay
         causes.append(f"a weight decay of {wd:g} is strong (use --weight-decay 5e-4 or less)")
-    if config.peak_lr > 0.5 and config.optimisation.optimiser == "sgd":
-        causes.append(f"a peak learning rate of {config.peak_lr:g} is high (use --lr {config.optimisation.lr / 4:g})")
-    if not config.optimisation.constant_h:
+    if config.peak_lr > 0.5 and config.optimization.optimizer == "sgd":
+        causes.append(f"a peak learning rate of {config.peak_lr:g} is high (use --lr {config.optimization.lr / 4:g})")
+    if not config.optimization.constant_h:
         causes.append("h slows down with the schedule (use --constant-h)")
     if config.batch < 64:
         causes.append(f"a batch of {config.batch} gives noisy batch statistics (use --batch 128 or more)")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from torch import nn
 
 from phinets.config.record import RunRecord, Score, Summary
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.data import fingerprint, load
 from phinets.evaluation.evaluator import Judge, recalled
 from phinets.reports.curves import curves_png
@@ -19,7 +19,7 @@ from phinets.training.schedule import Course, Leg
 class Pretraining:
     """A run on one body of images."""
 
-    config: RunConfig
+    config: PretrainConfig
     bench: Bench
     judge: Judge
     turns: frozenset[int] = frozenset()
@@ -83,12 +83,12 @@ class Pretraining:
         )
 
 
-def pretraining(config: RunConfig) -> Pretraining:
+def pretraining(config: PretrainConfig) -> Pretraining:
     """The programme of a run, or an error that says what can't be."""
     shop = workshop(config)
     split = load(config.data, config.source)
     feed = shop.feed(split.train.images, f"'{config.data}'")
-    judge = Judge(split=split, eye=shop.eye, protocol=config.judging)
+    judge = Judge(split=split, eye=shop.eye, protocol=config.evaluation)
     bench = Bench(
         config=config,
         device=shop.precision.device,

@@ -6,41 +6,43 @@ from dataclasses import replace
 from phinets.config.continual import ContinualConfig, Reading, Remembering, Tasks
 from phinets.config.errors import look_up
 from phinets.config.methods import LearnerOptions
-from phinets.config.run import DataOptions, Judging, Optimisation, RunConfig
+from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig
 
 SMALL_HEADS = LearnerOptions(projector=(256, 256), h_hidden=(64,), g_hidden=(64,))
 
 
-def default() -> RunConfig:
+def default() -> PretrainConfig:
     """X-PhiNet on shapes with resnet-tiny: the main job, about five minutes on two CPU cores."""
-    return RunConfig(
+    return PretrainConfig(
         backbone="resnet-tiny",
         epochs=9,
         batch=128,
         source=DataOptions(train_images=20_000, test_images=5_000),
         learner=SMALL_HEADS,
-        optimisation=Optimisation(lr=0.24, warmup_epochs=1.0),
-        judging=Judging(look_every=156, live_bank=2_000, live_queries=1_000, final_bank=5_000, knn_k=50),
+        optimization=Optimization(lr=0.24, warmup_epochs=1.0),
+        evaluation=EvalConfig(
+            eval_every=156, online_bank=2_000, online_queries=1_000, final_bank=5_000, num_neighbors=50
+        ),
     )
 
 
-def smoke() -> RunConfig:
+def smoke() -> PretrainConfig:
     """The same job on a tenth of the images, in seconds: for tests and for a first look."""
     return replace(
         default(),
         epochs=2,
         source=DataOptions(train_images=2_000, test_images=500),
-        optimisation=Optimisation(lr=0.24, warmup_epochs=0.5),
-        judging=Judging(look_every=10, live_bank=1_000, live_queries=500, final_bank=1_000, knn_k=50),
+        optimization=Optimization(lr=0.24, warmup_epochs=0.5),
+        evaluation=EvalConfig(eval_every=10, online_bank=1_000, online_queries=500, final_bank=1_000, num_neighbors=50),
     )
 
 
-def paper() -> RunConfig:
+def paper() -> PretrainConfig:
     """The paper's CIFAR-10 settings (ResNet-18, batch 512, 800 epochs, wd 5e-4): for a GPU."""
-    return RunConfig(data="cifar10")
+    return PretrainConfig(data="cifar10")
 
 
-def online() -> RunConfig:
+def online() -> PretrainConfig:
     """Online learning: X-PhiNet (cosine) on 120,000 shapes that arrive once each, about four minutes on two cores."""
     return replace(
         default(),
@@ -48,49 +50,62 @@ def online() -> RunConfig:
         data="stream:shapes",
         epochs=1,
         source=DataOptions(train_images=120_000, test_images=5_000),
-        optimisation=Optimisation(lr=0.24, warmup_epochs=0.1),
-        judging=Judging(
-            look_every=0,
-            look_at=(1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
-            live_bank=2_000,
-            live_queries=1_000,
+        optimization=Optimization(lr=0.24, warmup_epochs=0.1),
+        evaluation=EvalConfig(
+            eval_every=0,
+            eval_at_images=(1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
+            online_bank=2_000,
+            online_queries=1_000,
             final_bank=5_000,
-            knn_k=50,
+            num_neighbors=50,
         ),
     )
 
 
-def paper_online() -> RunConfig:
+def paper_online() -> PretrainConfig:
     """The paper's online learning: CIFAR-5m for 8 epochs, with its CIFAR-10 settings (wd 2e-5): for a GPU.
 
     As many images as in 800 epochs of CIFAR-10. Weight decay: the best of the paper's table for X-PhiNet. Warm-up: as
     many images as CIFAR-10's ten epochs have. The paper shuffles each epoch, so the data are cifar5m; stream:cifar5m
     shows them as they lie on the disk. Barlow Twins needs --lr 0.003.
     """
-    return RunConfig(
+    return PretrainConfig(
         method="x-phinet/cosine",
         data="cifar5m",
         epochs=8,
-        optimisation=Optimisation(weight_decay=2e-5, warmup_epochs=0.1),
-        judging=Judging(
-            look_every=2_000,
-            look_at=(10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000),
+        optimization=Optimization(weight_decay=2e-5, warmup_epochs=0.1),
+        evaluation=EvalConfig(
+            eval_every=2_000,
+            eval_at_images=(
+                10_000,
+                20_000,
+                50_000,
+                100_000,
+                200_000,
+                500_000,
+                1_000_000,
+                2_000_000,
+                5_000_000,
+                10_000_000,
+            ),
         ),
     )
 
 
-def paper_online_one_epoch() -> RunConfig:
+def paper_online_one_epoch() -> PretrainConfig:
     """The same in one epoch, each image seen once (wd 1e-4, the best of the paper's table for it): for a GPU."""
     online = paper_online()
     return replace(
         online,
         epochs=1,
-        optimisation=replace(online.optimisation, weight_decay=1e-4),
-        judging=replace(online.judging, look_at=online.judging.look_at[:-1]),  # an epoch has five million images
+        optimization=replace(online.optimization, weight_decay=1e-4),
+        evaluation=replace(
+            online.evaluation, eval_at_images=online.evaluation.eval_at_images[:-1]
+        ),  # an epoch has five million images
     )
 
 
-RECIPES: Mapping[str, Callable[[], RunConfig]] = {
+RECIPES: Mapping[str, Callable[[], PretrainConfig]] = {
     "default": default,
     "smoke": smoke,
     "online": online,
@@ -100,7 +115,7 @@ RECIPES: Mapping[str, Callable[[], RunConfig]] = {
 }
 
 
-def recipe(name: str) -> RunConfig:
+def recipe(name: str) -> PretrainConfig:
     """The recipe called `name`."""
     return look_up("recipe", name, RECIPES)()
 
@@ -121,8 +136,10 @@ def split_shapes() -> ContinualConfig:
         source=DataOptions(train_images=20_000, test_images=3_000),
         memory=Remembering(distil_hidden=(256,)),
         learner=SMALL_HEADS,
-        optimisation=Optimisation(lr=0.12, schedule="constant", warmup_epochs=0.0),
-        judging=Judging(look_every=124, live_bank=1_000, live_queries=500, final_bank=1_000, knn_k=50),
+        optimization=Optimization(lr=0.12, schedule="constant", warmup_epochs=0.0),
+        evaluation=EvalConfig(
+            eval_every=124, online_bank=1_000, online_queries=500, final_bank=1_000, num_neighbors=50
+        ),
         reading=Reading(readouts=("task-knn", "task-linear", "class-knn")),
     )
 
@@ -132,7 +149,7 @@ def split_cifar10() -> ContinualConfig:
     return ContinualConfig(
         method="x-phinet/cosine",
         data="cifar10",
-        judging=Judging(look_every=500, live_bank=5_000, live_queries=1_000),
+        evaluation=EvalConfig(eval_every=500, online_bank=5_000, online_queries=1_000),
     )
 
 

@@ -13,7 +13,7 @@ from phinets.config.errors import StoppedError, UserError
 from phinets.config.identity import learned
 from phinets.config.plain import differences, from_plain, to_plain
 from phinets.config.record import ContinualRecord, ContinualSummary, RunRecord, Summary
-from phinets.config.run import RunConfig, Training
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.runs.setup import Bench, settled
 from phinets.runtime import distributed
 from phinets.runtime.devices import is_out_of_memory
@@ -32,7 +32,7 @@ from phinets.training.run_folder import (
     write_json,
 )
 
-C = TypeVar("C", bound=Training)
+C = TypeVar("C", bound=TrainConfig)
 S = TypeVar("S", Summary, ContinualSummary)
 
 
@@ -104,7 +104,7 @@ def finished(folder: Path) -> RunRecord | ContinualRecord | None:
     }
     if isinstance(config, ContinualConfig):
         return ContinualRecord(config=config, summary=_summary(ContinualSummary, folder), **said)
-    assert isinstance(config, RunConfig)
+    assert isinstance(config, PretrainConfig)
     return RunRecord(config=config, summary=_summary(Summary, folder), **said)
 
 
@@ -127,7 +127,7 @@ def _summary(kind: type[S], folder: Path) -> S:
         raise UserError(f"'{folder / SUMMARY}' is not a summary of this version of phinets: {error}") from error
 
 
-def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: Training) -> dict[str, Any]:
+def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
     """Note in env.json after which step, with what and how else the run goes on; config.yaml takes the settings."""
     path = folder / ENVIRONMENT
     first = _json(path) if path.exists() else made_with
@@ -163,7 +163,7 @@ LOST = re.compile(r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nc
 
 
 @contextmanager
-def rescued(config: Training, folder: Path) -> Iterator[None]:
+def rescued(config: TrainConfig, folder: Path) -> Iterator[None]:
     """Turn whatever may end a run from outside into one paragraph with the way on; bugs of ours stay tracebacks."""
     try:
         yield
@@ -189,14 +189,14 @@ def kept(folder: Path) -> str:
     return f"Everything up to step {found[-1][0]} is kept." if found else "No checkpoint was made before."
 
 
-def way_on(folder: Path, config: Training) -> str:
+def way_on(folder: Path, config: TrainConfig) -> str:
     """What is safe, and the command that goes on from there."""
     if not (folder / CONFIG).exists():
         return ""
     return f"{kept(folder)} Go on with: {resume_command(folder, config)}"
 
 
-def resume_command(folder: Path, config: Training) -> str:
+def resume_command(folder: Path, config: TrainConfig) -> str:
     """The command that goes on with a run."""
     program = (
         f"torchrun --nproc-per-node {distributed.world_size()} -m phinets"
@@ -206,14 +206,14 @@ def resume_command(folder: Path, config: Training) -> str:
     return f"{program} {config.command} --resume {shlex.quote(str(folder))}"
 
 
-def _gentler(config: Training) -> str:
+def _gentler(config: TrainConfig) -> str:
     return (
-        f"Begin anew with a lower learning rate (--lr {config.optimisation.lr / 4:g}), a longer warm-up "
+        f"Begin anew with a lower learning rate (--lr {config.optimization.lr / 4:g}), a longer warm-up "
         "(--warmup-epochs), or --precision fp32."
     )
 
 
-def _out_of_memory(config: Training) -> str:
+def _out_of_memory(config: TrainConfig) -> str:
     parts = config.compute.accumulate
     return (
         f"there is not enough memory for {config.backbone} with a batch of {config.batch} in {parts} "

@@ -10,24 +10,25 @@ from torch import nn
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
-from phinets.config.methods import Clock
-from phinets.config.run import Training
+from phinets.config.methods import EncoderName
+from phinets.config.run import TrainConfig
 from phinets.data import Images, Rejects
+from phinets.data.home import resolve_data_name
 from phinets.evaluation.evaluator import Eye
-from phinets.methods import Learner, distil, learner
+from phinets.methods import Learner
 from phinets.runtime import distributed
-from phinets.runtime.batch_norm import synchronise_norms
 from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import local_device
 from phinets.training.journal import require_trackers
+from phinets.training.learner import build_learner
 from phinets.training.loader import Feed
 from phinets.training.loop import Memory
-from phinets.training.optimizers import build_optimiser
+from phinets.training.optimizers import build_optimizer
 from phinets.training.schedule import Course, Timetable
 from phinets.training.step import Trainee, wrap_distributed
 from phinets.views import make_views, random_stream
 
-C = TypeVar("C", bound=Training)
+C = TypeVar("C", bound=TrainConfig)
 
 
 class KeptMemory(Memory, Protocol):
@@ -44,7 +45,7 @@ class KeptMemory(Memory, Protocol):
 class Bench:
     """Everything a run is made of, checked and ready."""
 
-    config: Training
+    config: TrainConfig
     device: torch.device
     trainee: Trainee
     course: Course
@@ -59,43 +60,35 @@ class Bench:
     def judged(self) -> dict[str, nn.Module]:
         """The backbones that are judged, by what their numbers' names end in."""
         learner = self.trainee.learner
-        match self.config.judging.judged_encoder:
+        match self.config.evaluation.encoder:
             case "both":
                 return {"": learner.encoder("fast"), "_slow": learner.encoder("slow")}
             case clock:
                 return {"": learner.encoder(clock)}
 
     @property
-    def kept(self) -> dict[Clock, nn.Module]:
+    def kept(self) -> dict[EncoderName, nn.Module]:
         """The backbones that a run leaves behind."""
         learner = self.trainee.learner
-        slow: dict[Clock, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
+        slow: dict[EncoderName, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
         return {"fast": learner.encoder("fast"), **slow}
 
 
 def settled(config: C) -> C:
     """The same run with nothing left open that a later day or another folder would answer otherwise."""
     root = config.source.root and str(Path(config.source.root).expanduser().absolute())
-    known = replace(config.resolved, data=settled_place(config.data), source=replace(config.source, root=root))
+    known = replace(config.resolved, data=resolve_data_name(config.data), source=replace(config.source, root=root))
     if not isinstance(known, ContinualConfig):
         return known
-    places = tuple(map(settled_place, known.stream.task_data))
-    appended = tuple(replace(task, data=settled_place(task.data)) for task in known.appended)
+    places = tuple(map(resolve_data_name, known.stream.task_data))
+    appended = tuple(replace(task, data=resolve_data_name(task.data)) for task in known.appended)
     return replace(known, stream=replace(known.stream, task_data=places), appended=appended)
-
-
-def settled_place(data: str) -> str:
-    """The name of data, and where they lie in full where they have a place."""
-    kind, colon, place = data.partition(":")
-    if colon and kind == "stream":
-        return f"stream:{settled_place(place)}"
-    return f"{kind}:{Path(place).expanduser().absolute()}" if colon else data
 
 
 class Workshop(NamedTuple):
     """What a bench stands in: the device, the learner on it, and how images are shown to encoders."""
 
-    config: Training
+    config: TrainConfig
     precision: Precision
     learner: Learner
     eye: Eye
@@ -105,7 +98,7 @@ class Workshop(NamedTuple):
         config, device = self.config, self.precision.device
         return Trainee(
             learner=self.learner,
-            optimiser=build_optimiser(self.learner, config.optimisation),
+            optimizer=build_optimizer(self.learner, config.optimization),
             precision=self.precision,
             model=wrap_distributed(self.learner, device, config.source.image_size),
         )
@@ -141,13 +134,13 @@ class Workshop(NamedTuple):
         return Timetable(
             steps_per_epoch=feed.steps_per_epoch,
             epochs=epochs,
-            warmup_epochs=self.config.optimisation.warmup_epochs,
+            warmup_epochs=self.config.optimization.warmup_epochs,
             peak_lr=self.config.peak_lr,
-            shape=self.config.optimisation.schedule,
+            shape=self.config.optimization.schedule,
         )
 
 
-def workshop(config: Training) -> Workshop:
+def workshop(config: TrainConfig) -> Workshop:
     """The workshop of a run, or an error that says what can't be."""
     require_trackers(config.compute.log)
     if config.compute.threads is not None:
@@ -157,41 +150,3 @@ def workshop(config: Training) -> Workshop:
     rejects = Rejects(config.source.max_bad_images)
     eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
     return Workshop(config, precision, build_learner(config, device, precision.weights), eye)
-
-
-def build_learner(config: Training, device: torch.device, dtype: torch.dtype) -> Learner:
-    """The learner with the weights that the seed gives, on its device."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_stream(config.seed, "init").initial_seed())
-        model = bare_learner(config)
-    model = model.to(device, dtype)
-    if distributed.world_size() > 1:
-        synchronise_norms(model, device)
-    if config.compute.channels_last:
-        model = model.to(memory_format=torch.channels_last)
-    if config.compute.compile:
-        _compile(model, config.source.image_size, device, dtype)
-    return model
-
-
-def bare_learner(config: Training) -> Learner:
-    """The learner that a config describes, with whatever weights torch's generator gives."""
-    size = config.source.image_size
-    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
-    if isinstance(config, ContinualConfig) and config.memory.distil == "cassle":
-        distil(model, weight=config.memory.distil_weight, hidden=config.memory.distil_hidden)
-    return model
-
-
-def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype) -> None:
-    """Compile the encoders, and try f once, so that a machine that can't is found out before anything is written."""
-    for encoder in filter(None, (model.f, model.slow)):
-        encoder.compile()
-    try:
-        with torch.no_grad():
-            model.f.eval()(torch.zeros(2, 3, size, size, device=device, dtype=dtype))
-    except Exception as error:
-        first = str(error).strip().splitlines()[0]
-        raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
-    finally:
-        model.train()

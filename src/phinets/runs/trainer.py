@@ -15,7 +15,7 @@ from phinets.config.continual import ContinualConfig
 from phinets.config.errors import StoppedError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord, RunRecord
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.data import Bad
 from phinets.runs.callbacks import Silent, Watcher
 from phinets.runs.continual import continual
@@ -116,11 +116,11 @@ class Session(Generic[R]):
             save=lambda step: self._save(keeper, loop, step, self._seconds(state)),
             stop=lambda: self.signals.received is not None,
             watcher=self.watcher,
-            every=bench.config.judging.look_every,
+            every=bench.config.evaluation.eval_every,
             turns=self.programme.turns,
             turn=lambda step: self._turn(loop, step),
             memory=bench.memory,
-            look_at=bench.config.judging.looked_at(bench.course.batch),
+            eval_at_images=bench.config.evaluation.eval_steps(bench.course.batch),
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
         return loop
@@ -166,12 +166,12 @@ class Session(Generic[R]):
 
     def _say_what_is_not_reached(self) -> None:
         images = self.bench.course.total * self.bench.course.batch
-        counts = self.bench.config.judging.not_reached(images)
+        counts = self.bench.config.evaluation.unreached_evals(images)
         if counts:
             lies = "lies beyond" if len(counts) == 1 else "lie beyond"
             are = "is" if len(counts) == 1 else "are"
             self.watcher.told(
-                f"--look-at {' '.join(map(str, counts))} {lies} the run's {images:,} images and {are} not reached."
+                f"--eval-at-images {' '.join(map(str, counts))} {lies} the run's {images:,} images and {are} not reached."
             )
 
     def _finish(self, loop: Loop, state: dict[str, Any] | None) -> R:
@@ -209,11 +209,11 @@ def _look_away(codes: Tensor) -> Mapping[str, Any]:
     return {}
 
 
-C = TypeVar("C", RunConfig, ContinualConfig)
+C = TypeVar("C", PretrainConfig, ContinualConfig)
 
 
 def run(
-    config: RunConfig, out: Path | None = None, *, overwrite: bool = False, watcher: Watcher | None = None
+    config: PretrainConfig, out: Path | None = None, *, overwrite: bool = False, watcher: Watcher | None = None
 ) -> RunRecord:
     """Pretrain as `config` says, judge, and leave everything in the run folder.
 
@@ -229,12 +229,12 @@ def run_stream(
     return _begun(continual, config, out, overwrite, watcher)
 
 
-def resume(folder: Path, wanted: RunConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
+def resume(folder: Path, wanted: PretrainConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
     """Go on with a run from its last checkpoint, to the very end that it would have had.
 
     `wanted` may change how it is computed and kept, not what is learned. A run that is finished is only read.
     """
-    return _gone_on(pretraining, RunConfig, folder, wanted, watcher)
+    return _gone_on(pretraining, PretrainConfig, folder, wanted, watcher)
 
 
 def resume_stream(

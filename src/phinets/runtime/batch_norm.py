@@ -13,7 +13,7 @@ from phinets.runtime import distributed
 PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
-def synchronise_norms(module: nn.Module, device: torch.device) -> None:
+def synchronize_norms(module: nn.Module, device: torch.device) -> None:
     """Make every batch norm inside a module one over all processes; names, weights and buffers stay as they are.
 
     On CUDA it is torch's own, which has kernels for it; elsewhere `SharedBatchNorm`.
@@ -50,7 +50,7 @@ class SharedBatchNorm(_BatchNorm):
         if not self.training or distributed.world_size() == 1:
             return super().forward(input)
         x = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
-        out, mean, var, count = _Normalise.apply(x, self.eps)
+        out, mean, var, count = _Normalize.apply(x, self.eps)
         self._remember(mean, var, count)
         if self.affine:
             shape = _per_channel(x)
@@ -68,7 +68,7 @@ class SharedBatchNorm(_BatchNorm):
         self.running_var.lerp_((var * (count / max(1, count - 1))).to(self.running_var.dtype), share)
 
 
-class _Normalise(torch.autograd.Function):
+class _Normalize(torch.autograd.Function):
     """x̂ = (x − μ)/√(σ² + ε) with μ, σ² over all processes; also gives μ, σ² and how many values each is made of.
 
     ∂L/∂x = (∂L/∂x̂ − mean(∂L/∂x̂) − x̂·mean(∂L/∂x̂·x̂))/√(σ² + ε), the means again over all processes. Variances are put

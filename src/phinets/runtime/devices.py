@@ -44,9 +44,9 @@ class Precision:
         """Add a loss's gradients to what is there."""
         self.scaler.scale(loss).backward()
 
-    def step(self, optimiser: torch.optim.Optimizer) -> None:
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
         """One step along the gradients."""
-        self.scaler.step(optimiser)
+        self.scaler.step(optimizer)
         self.scaler.update()
 
 
@@ -57,7 +57,7 @@ def _auto(device: torch.device) -> str:
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
 
 
-def synchronise(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Wait until the device has done all it was given; for timing."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

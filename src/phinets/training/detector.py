@@ -31,18 +31,18 @@ class DetectorTrainee:
     """A detector and what changes its weights: all that a checkpoint must bring back."""
 
     detector: Detector
-    optimiser: torch.optim.Optimizer
+    optimizer: torch.optim.Optimizer
     device: torch.device
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, beside the config and the step's number."""
-        return {"detector": self.detector.state_dict(), "optimiser": self.optimiser.state_dict()}
+        return {"detector": self.detector.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become what `state` was taken from."""
         try:
             self.detector.load_state_dict(state["detector"])
-            self.optimiser.load_state_dict(state["optimiser"])
+            self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise UserError(f"the checkpoint does not fit this detector: {error}.") from error
 
@@ -50,10 +50,10 @@ class DetectorTrainee:
 def detector_trainee(detector: Detector, how: DetectorTraining, device: torch.device) -> DetectorTrainee:
     """The detector on its device, with SGD on every weight."""
     detector = detector.to(device)
-    optimiser = torch.optim.SGD(
+    optimizer = torch.optim.SGD(
         detector.parameters(), lr=how.peak_lr, momentum=how.momentum, weight_decay=how.weight_decay
     )
-    return DetectorTrainee(detector, optimiser, device)
+    return DetectorTrainee(detector, optimizer, device)
 
 
 def detector_step(
@@ -64,9 +64,9 @@ def detector_step(
     Which anchors and regions count is drawn by torch's own generator, which `draws` seeds and which is put back.
     """
     trainee.detector.train()
-    for group in trainee.optimiser.param_groups:
+    for group in trainee.optimizer.param_groups:
         group["lr"] = rate
-    trainee.optimiser.zero_grad(set_to_none=True)
+    trainee.optimizer.zero_grad(set_to_none=True)
     total = dict.fromkeys(TERMS.values(), 0.0)
     with torch.random.fork_rng(devices=[trainee.device] if trainee.device.type == "cuda" else []):
         torch.manual_seed(draws)
@@ -75,7 +75,7 @@ def detector_step(
             (torch.stack(list(losses.values())).sum() / len(parts)).backward()
             for name, value in losses.items():
                 total[TERMS[name]] += float(value.detach()) / len(parts)
-    trainee.optimiser.step()
+    trainee.optimizer.step()
     return {"loss": sum(total.values()), **total}
 
 

@@ -57,15 +57,15 @@ def sgd_paths(system: MatrixSystem, start: Weights, plan: Plan) -> list[Path]:
         name: torch.tensor(start[name]).repeat(plan.runs, 1, 1).requires_grad_(name != "W_s") for name in system.names
     }
     fast = [tensor for name, tensor in trained.items() if name != "W_s"]
-    optimiser = torch.optim.SGD(fast, lr=plan.rate, weight_decay=system.rho)
+    optimizer = torch.optim.SGD(fast, lr=plan.rate, weight_decay=system.rho)
     random = torch.Generator().manual_seed(plan.seed)
     kept = {name: [tensor.detach().clone()] for name, tensor in trained.items()}
     marks = set(plan.marks)
     with _one_thread():
         for step in range(1, plan.steps + 1):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             _loss(system, trained, plan.batch, random).backward()
-            optimiser.step()
+            optimizer.step()
             if isinstance(system, MatrixByol | MatrixXPhiNet):
                 trained["W_s"].lerp_(trained["W_f"].detach(), plan.rate * system.kappa)
             if step in marks:

@@ -14,7 +14,7 @@ from phinets.config.errors import CommonError
 from phinets.data import Bad, Images, Rejects
 from phinets.methods import Losses
 from phinets.runtime import distributed
-from phinets.runtime.devices import synchronise
+from phinets.runtime.devices import synchronize
 from phinets.runtime.distributed import Agreement
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal
@@ -96,7 +96,7 @@ class Loop:
     """What is learned from again; None where every image is seen in its own time only."""
     every: int
     """Steps between two looks; 0 looks at the end only."""
-    look_at: frozenset[int] = frozenset()
+    eval_at_images: frozenset[int] = frozenset()
     """Further steps after which there is a look."""
     pace: Pace = field(default_factory=Pace)
     stopped: bool = False
@@ -155,7 +155,7 @@ class Loop:
         """Whatever is due after a step, in this order: journal, look, checkpoint."""
         self.stopped, clock = self._agreement(self.stop(), distributed.is_rank_zero() and self.keeper.clock_asks())
         last = done in self.course.ends
-        look = last or (self.every > 0 and done % self.every == 0) or done in self.look_at
+        look = last or (self.every > 0 and done % self.every == 0) or done in self.eval_at_images
         save = last or clock or self.stopped or self.keeper.is_due(done)
         if not (look or save or len(self._pending) == SETTLE_EVERY):
             return
@@ -170,7 +170,7 @@ class Loop:
     def _settle(self) -> None:
         """Fetch the losses of the last steps, refuse what is not a number, write the journal."""
         numbers = self._numbers()
-        synchronise(self.trainee.precision.device)
+        synchronize(self.trainee.precision.device)
         self.pace.seconds += perf_counter() - self._since
         self.pace.images += len(numbers) * self.course.batch
         bad = self._everyone_s_bad()

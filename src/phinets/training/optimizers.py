@@ -1,11 +1,11 @@
-"""Optimisers: SGD, AdamW and LARS over two groups of parameters, h and the rest."""
+"""Optimizers: SGD, AdamW and LARS over two groups of parameters, h and the rest."""
 
 from collections.abc import Callable
 from typing import Any, overload
 
 import torch
 
-from phinets.config.run import Optimisation
+from phinets.config.run import Optimization
 from phinets.methods import Learner
 
 
@@ -49,8 +49,8 @@ class LARS(torch.optim.Optimizer):
         w.sub_(velocity)
 
 
-def build_optimiser(learner: Learner, chosen: Optimisation) -> torch.optim.Optimizer:
-    """The optimiser of a learner: the first group follows the schedule, the second (h) may keep its rate."""
+def build_optimizer(learner: Learner, chosen: Optimization) -> torch.optim.Optimizer:
+    """The optimizer of a learner: the first group follows the schedule, the second (h) may keep its rate."""
     steady = learner.constant_rate_parameters() if chosen.constant_h else []
     ids = {id(p) for p in steady}
     moving = [p for p in learner.parameters() if p.requires_grad and id(p) not in ids]
@@ -60,16 +60,16 @@ def build_optimiser(learner: Learner, chosen: Optimisation) -> torch.optim.Optim
     return _make(groups, chosen)
 
 
-def _make(groups: list[dict[str, Any]], chosen: Optimisation) -> torch.optim.Optimizer:
+def _make(groups: list[dict[str, Any]], chosen: Optimization) -> torch.optim.Optimizer:
     decay = chosen.weight_decay
-    if chosen.optimiser == "adamw":
+    if chosen.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=chosen.lr, betas=(chosen.momentum, 0.999), weight_decay=decay)
-    if chosen.optimiser == "lars":
+    if chosen.optimizer == "lars":
         return LARS(groups, lr=chosen.lr, momentum=chosen.momentum, weight_decay=decay)
     return torch.optim.SGD(groups, lr=chosen.lr, momentum=chosen.momentum, weight_decay=decay)
 
 
-def set_rates(optimiser: torch.optim.Optimizer, *, rate: float, peak: float) -> None:
+def set_rates(optimizer: torch.optim.Optimizer, *, rate: float, peak: float) -> None:
     """The schedule's rate for what moves, the peak for what is steady."""
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["lr"] = peak if group["steady"] else rate

@@ -14,9 +14,9 @@ import yaml
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
-from phinets.config.methods import Clock
+from phinets.config.methods import EncoderName
 from phinets.config.plain import from_plain, to_plain
-from phinets.config.run import RunConfig, Training
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.runtime.files import is_remnant, write_whole
 
 try:
@@ -24,16 +24,18 @@ try:
 except ImportError:  # Windows, where nobody is kept out
     fcntl = None  # type: ignore[assignment]
 
-C = TypeVar("C", bound=Training)
+C = TypeVar("C", bound=TrainConfig)
 
-OF_STREAMS = frozenset(field.name for field in fields(ContinualConfig)) - {field.name for field in fields(RunConfig)}
+OF_STREAMS = frozenset(field.name for field in fields(ContinualConfig)) - {
+    field.name for field in fields(PretrainConfig)
+}
 """What only a run over a stream has in its config."""
 CONFIG = "config.yaml"
 CHECKPOINTS = "checkpoints"
 JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
-BACKBONES: Mapping[Clock, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
+BACKBONES: Mapping[EncoderName, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
 SET_ASIDE = "summary-before-append-{}.json"
 """The summary that a run had before its n-th appended task."""
 PICTURES = ("matrix.png", "tasks.png", "fast-slow.png")
@@ -116,21 +118,21 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_config(folder: Path, config: Training) -> None:
+def write_config(folder: Path, config: TrainConfig) -> None:
     """config.yaml: every field, so that the command's --config repeats the run."""
     write_text(folder / CONFIG, yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True))
 
 
-def read_config(path: Path) -> Training:
+def read_config(path: Path) -> TrainConfig:
     """The run that a config file describes, of whatever kind; what it does not say keeps its default."""
     plain = _yaml(path)
-    return _config(ContinualConfig if OF_STREAMS & plain.keys() else RunConfig, plain, path)
+    return _config(ContinualConfig if OF_STREAMS & plain.keys() else PretrainConfig, plain, path)
 
 
 def read_config_of(kind: type[C], path: Path) -> C:
     """The run of this kind that a config file describes, or an error that names the command for the other kind."""
     plain = _yaml(path)
-    if kind is RunConfig and OF_STREAMS & plain.keys():
+    if kind is PretrainConfig and OF_STREAMS & plain.keys():
         raise UserError(f"'{path}' describes a run over a stream of tasks. Use `phinets continual` with it.")
     if kind is ContinualConfig and "epochs" in plain:
         raise UserError(f"'{path}' describes a run on one body of images. Use `phinets train` with it.")

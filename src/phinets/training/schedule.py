@@ -12,7 +12,7 @@ from phinets.training.loader import Feed, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """When things happen, counted in optimiser steps from 0."""
+    """When things happen, counted in optimizer steps from 0."""
 
     steps_per_epoch: int
     epochs: int

@@ -31,7 +31,7 @@ class Trainee:
     """The one who learns."""
 
     learner: Learner
-    optimiser: torch.optim.Optimizer
+    optimizer: torch.optim.Optimizer
     precision: Precision
     model: nn.Module
     """What is called: the learner itself or, in a team, the wrapper that averages its gradients."""
@@ -40,7 +40,7 @@ class Trainee:
         """Everything that the next step depends on, beside the config and the step's number."""
         return {
             "learner": self.learner.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "scaler": self.precision.scaler.state_dict(),
         }
 
@@ -48,7 +48,7 @@ class Trainee:
         """Become what `state` was taken from."""
         try:
             self.learner.load_state_dict(state["learner"])
-            self.optimiser.load_state_dict(state["optimiser"])
+            self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise UserError(f"the checkpoint does not fit this run's learner: {error}.") from error
         if state["scaler"]:  # empty where the precision needs no scaling
@@ -69,11 +69,11 @@ def wrap_distributed(learner: Learner, device: torch.device, image_size: int) ->
     """The learner as its share of a team, whose gradients are the mean over all; alone, the learner itself."""
     if distributed.world_size() == 1:
         return learner
-    unsynchronised: dict[str, Any] = {_BUFFERS: False}
+    unsynchronized: dict[str, Any] = {_BUFFERS: False}
     return DistributedDataParallel(
         learner,
         device_ids=[device] if device.type == "cuda" else None,
-        **unsynchronised,  # norms and queues are the same everywhere by themselves
+        **unsynchronized,  # norms and queues are the same everywhere by themselves
         find_unused_parameters=has_idle_parameters(learner, device, image_size),
     )
 
@@ -88,16 +88,16 @@ def has_idle_parameters(learner: Learner, device: torch.device, image_size: int)
 
 
 def train_step(trainee: Trainee, parts: Iterable[Views], *, count: int = 1, rate: float, peak: float) -> Losses:
-    """One optimiser step on a batch of views that comes in `count` equal parts, and what follows slowly follows.
+    """One optimizer step on a batch of views that comes in `count` equal parts, and what follows slowly follows.
 
     The gradient is the mean of the parts' own: that of the whole batch wherever the loss is a mean over images, which
     batch norm and Barlow Twins' correlation are not.
     """
-    set_rates(trainee.optimiser, rate=rate, peak=peak)
-    trainee.optimiser.zero_grad(set_to_none=True)
+    set_rates(trainee.optimizer, rate=rate, peak=peak)
+    trainee.optimizer.zero_grad(set_to_none=True)
     seen = [_learn_from(trainee, views, i + 1 == count, count) for i, views in enumerate(parts)]
     assert len(seen) == count
-    trainee.precision.step(trainee.optimiser)
+    trainee.precision.step(trainee.optimizer)
     trainee.learner.after_step()
     return seen[0] if count == 1 else _joined(seen)
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Augmentation
-from phinets.views.colour import grey, jitter_, solarise
+from phinets.views.color import gray, jitter_, solarise
 from phinets.views.fused import Statistics, central_look, drawn_looks, fused, serves
-from phinets.views.geometry import blur_matrix, centre, resized_crop, sandwich
+from phinets.views.geometry import blur_matrix, center, resized_crop, sandwich
 from phinets.views.parameters import HUE, Drawn
 
 CACHE = 2**17  # pixels that a CPU handles at a time, so that what it computes on the way stays in its cache
@@ -24,12 +24,12 @@ def apply(
 ) -> Tensor:
     """The augmented images: uint8 (n, 3, H, W) → float (n, 3, size, size), on the images' device.
 
-    In [0, 1], or normalised where statistics (mean, std) are given. Image i depends on row i of `drawn` alone.
+    In [0, 1], or normalized where statistics (mean, std) are given. Image i depends on row i of `drawn` alone.
     """
     _require_fit(images, drawn)
     if serves(images):
         return fused(images, drawn_looks(drawn, augmentation.interpolation, size), size, statistics)
-    return _normalised_(_by_torch(images, augmentation, drawn, size), statistics)
+    return _normalized_(_by_torch(images, augmentation, drawn, size), statistics)
 
 
 def central(images: Tensor, short_side: int, size: int, statistics: Statistics | None = None) -> Tensor:
@@ -39,8 +39,8 @@ def central(images: Tensor, short_side: int, size: int, statistics: Statistics |
         return fused(images, central_look(height, width, short_side, size), size, statistics)
     views = torch.empty(len(images), 3, size, size, device=images.device)
     for part in _parts(images, size):
-        views[part] = centre(_unit(images[part]), short_side, size)
-    return _normalised_(views, statistics)
+        views[part] = center(_unit(images[part]), short_side, size)
+    return _normalized_(views, statistics)
 
 
 def _require_fit(images: Tensor, drawn: Drawn) -> None:
@@ -70,13 +70,13 @@ def _augmented(images: Tensor, augmentation: Augmentation, drawn: Drawn, steps: 
     views = resized_crop(_unit(images), on.box, on.flip, size, augmentation.interpolation)
     for run, step in _runs(steps):
         jitter_(views[run], on.factors[run], on.order[run], step)
-    _change_(views, drawn.grey, lambda some, _: grey(some))
+    _change_(views, drawn.gray, lambda some, _: gray(some))
     _change_(views, drawn.blur, lambda some, rows: _blurred(some, on.sigma[rows]))
     _change_(views, drawn.solarise, lambda some, _: solarise(some))
     return views
 
 
-def _normalised_(images: Tensor, statistics: Statistics | None) -> Tensor:
+def _normalized_(images: Tensor, statistics: Statistics | None) -> Tensor:
     """(x − mean) / std per channel, in place."""
     if statistics is None:
         return images

@@ -13,13 +13,13 @@ from phinets.views.parameters import Crops, Drawn, draw_unseen
 
 
 class Frame(NamedTuple):
-    """One view of a batch: a random crop and what is done to it, or the centre."""
+    """One view of a batch: a random crop and what is done to it, or the center."""
 
     augmentation: Augmentation | None
     crops: Crops | None
     drawn: Drawn | None
     zoom: float = 1.0
-    """How much of the short side the centre has."""
+    """How much of the short side the center has."""
 
 
 class Frames:
@@ -50,7 +50,7 @@ class Frames:
         return [_window(frame, row, width, height) for frame in self.frames]
 
     def views(self, seen: Tensor) -> Views:
-        """The views: uint8 (n, views, 3, size, size) → normalised floats, on the device of what was seen."""
+        """The views: uint8 (n, views, 3, size, size) → normalized floats, on the device of what was seen."""
         statistics = (self.plan.mean, self.plan.std)
         rows = slice(self.share.first, self.share.first + len(seen))
         made = []

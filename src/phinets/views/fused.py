@@ -27,7 +27,7 @@ LOOK = np.dtype(
         ("axes", np.float64, (2, 4)),  # rows and columns: start, step, low, high; see `kernel.lens`
         ("cubic", np.uint8),
         ("jitter", np.uint8),
-        ("grey", np.uint8),
+        ("gray", np.uint8),
         ("solarise", np.uint8),
         ("order", np.int64, 4),
         ("factors", np.float32, 4),
@@ -64,7 +64,7 @@ def drawn_looks(drawn: Drawn, interpolation: Interpolation, size: int) -> Looks:
     rows, columns = looks["axes"].transpose(1, 2, 0)
     rows[:] = top, tall / size, top, top + tall
     columns[:] = np.where(flip, left + wide, left), np.where(flip, -wide, wide) / size, left, left + wide
-    for name in ("jitter", "grey", "solarise", "order", "factors"):
+    for name in ("jitter", "gray", "solarise", "order", "factors"):
         looks[name] = getattr(drawn, name).numpy()
     looks["cubic"] = interpolation == "bicubic"
     looks["sigma"] = np.where(drawn.blur.numpy(), drawn.sigma.numpy(), 0)
@@ -72,7 +72,7 @@ def drawn_looks(drawn: Drawn, interpolation: Interpolation, size: int) -> Looks:
 
 
 def central_look(height: int, width: int, short_side: int, size: int) -> Looks:
-    """`geometry.centre` as the one look of every image."""
+    """`geometry.center` as the one look of every image."""
     look = np.zeros(1, LOOK)
     shortest = min(height, width)
     for axis, extent in enumerate((height, width)):
@@ -86,7 +86,7 @@ def central_look(height: int, width: int, short_side: int, size: int) -> Looks:
 def fused(images: Tensor, looks: Looks, size: int, statistics: Statistics | None) -> Tensor:
     """The images under their looks, one each or one for all: uint8 (n, 3, H, W) → float (n, 3, size, size).
 
-    In [0, 1], or normalised where statistics (mean, std) are given.
+    In [0, 1], or normalized where statistics (mean, std) are given.
     """
     views = torch.empty(len(images), 3, size, size)
     source, target = images.contiguous().numpy(), views.numpy()
@@ -110,7 +110,7 @@ def _make(images: NDArray[Any], looks: Looks, statistics: Statistics | None, vie
     scratch = _scratch(looks, images.shape[2], images.shape[3], size)
     mean, std = (np.array(values) for values in statistics or ((0.0,) * 3, (1.0,) * 3))
     scale, shift = (1 / std).astype(np.float32), (-mean / std).astype(np.float32)
-    changed = bool((looks["jitter"] | looks["grey"]).any())
+    changed = bool((looks["jitter"] | looks["gray"]).any())
     blurred = bool(looks["sigma"].any())
     for part in _parts(len(views), max(1, CACHE // size**2)):
         some = looks if len(looks) == 1 else looks[part]
@@ -118,7 +118,7 @@ def _make(images: NDArray[Any], looks: Looks, statistics: Statistics | None, vie
         planes = view.reshape(len(view), 3, -1)
         compiled.crop(images[part], some, scratch, view)
         if changed:
-            compiled.recolour(planes, some)
+            compiled.recolor(planes, some)
         if blurred:
             compiled.blur(view, some)
         compiled.finish(planes, some, scale, shift)

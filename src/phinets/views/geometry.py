@@ -24,7 +24,7 @@ def resized_crop(images: Tensor, box: Tensor, flip: Tensor, size: int, interpola
     return _within(sandwich(images, rows, columns), interpolation)
 
 
-def centre(images: Tensor, short_side: int, size: int, interpolation: Interpolation = "bicubic") -> Tensor:
+def center(images: Tensor, short_side: int, size: int, interpolation: Interpolation = "bicubic") -> Tensor:
     """The central size × size pixels of every image, after its short side was brought to `short_side`."""
     height, width = images.shape[2:]
     if height == width == short_side == size:
@@ -41,8 +41,8 @@ def resize_matrix(
 ) -> Tensor:
     """The weights with which `size` outputs see a line of `extent` pixels, of which only a stretch is resized.
 
-    start, length (n) → (n, size, extent). Output i is centred at start + (i + ½)·s, s = length/size; its weights are
-    the kernel at (pixel − centre)/max(s, 1), zero outside the stretch, with sum 1. Antialiasing is that widening.
+    start, length (n) → (n, size, extent). Output i is centered at start + (i + ½)·s, s = length/size; its weights are
+    the kernel at (pixel − center)/max(s, 1), zero outside the stretch, with sum 1. Antialiasing is that widening.
     """
     start, length = start[:, None, None], length[:, None, None]
     pixel = torch.arange(extent, device=start.device, dtype=start.dtype) + 0.5 - start

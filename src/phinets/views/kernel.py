@@ -1,7 +1,7 @@
 """Views image by image, compiled for the CPU at hand: what `augment` does with torch, several times faster.
 
 A view of 32 × 32 pixels fits into the cache nearest to a core, so an image goes through all changes there, and through
-those alone that were drawn for it. The formulas are those of `geometry` and `colour`, which explain them.
+those alone that were drawn for it. The formulas are those of `geometry` and `color`, which explain them.
 
 Importing this module imports numba; `fused` does so when there is something to do. The code is plain loops over rows
 because these compile fast: each slice or array function would add a tenth of a second to a machine's first run.
@@ -54,7 +54,7 @@ def unit(x: np.float32) -> np.float32:
 def lens(axis: Array, cubic: bool, first: Array, weights: Array) -> None:
     """`geometry.resize_matrix` without its zeros: output i sees pixel first[i] + t with weights[t, i].
 
-    first (size), weights (taps, size). Output i is centred at start + (i + ½)·step, where a negative step mirrors; no
+    first (size), weights (taps, size). Output i is centered at start + (i + ½)·step, where a negative step mirrors; no
     pixel below low or from high on is seen.
     """
     start, step, low, high = axis[0], axis[1], int(axis[2]), int(axis[3])
@@ -62,14 +62,14 @@ def lens(axis: Array, cubic: bool, first: Array, weights: Array) -> None:
     sharp = 1 / abs(step) if abs(step) > 1 else 1.0
     reach = (2 if cubic else 1) / sharp
     for i in range(size):
-        centre = start + (i + 0.5) * step - 0.5
-        begin = math.floor(centre - reach) + 1
+        center = start + (i + 0.5) * step - 0.5
+        begin = math.floor(center - reach) + 1
         begin = high - taps if begin > high - taps else begin
         begin = low if begin < low else begin
         first[i] = begin
         total = 0.0
         for t in range(taps):
-            d = abs(begin + t - centre) * sharp
+            d = abs(begin + t - center) * sharp
             if begin + t >= high:
                 w = 0.0
             elif not cubic:
@@ -144,7 +144,7 @@ def mean(view: Array) -> np.float32:
 
 @inner
 def blend(view: Array, f: np.float32, to_grey: np.float32, plus: np.float32) -> None:
-    """`colour.blend_`: f·x + to_grey·grey(x) + plus, cut to [0, 1]."""
+    """`color.blend_`: f·x + to_grey·gray(x) + plus, cut to [0, 1]."""
     red, green, blue = view[0], view[1], view[2]
     for i in range(len(red)):
         r, g, b = red[i], green[i], blue[i]
@@ -154,7 +154,7 @@ def blend(view: Array, f: np.float32, to_grey: np.float32, plus: np.float32) -> 
 
 @inner
 def turn(view: Array, turns: np.float32) -> None:
-    """`colour.hue_`; as turns lie in [−½, ½], one addition brings h back to [0, 6]."""
+    """`color.hue_`; as turns lie in [−½, ½], one addition brings h back to [0, 6]."""
     red, green, blue = view[0], view[1], view[2]
     for i in range(len(red)):
         r, g, b = red[i], green[i], blue[i]
@@ -170,8 +170,8 @@ def turn(view: Array, turns: np.float32) -> None:
 
 
 @outer
-def recolour(views: Array, looks: Array) -> None:
-    """Colour jitter, each image in its own order, and grey: (n, 3, size²) in place."""
+def recolor(views: Array, looks: Array) -> None:
+    """Color jitter, each image in its own order, and gray: (n, 3, size²) in place."""
     for n in range(len(looks)):
         look, view = looks[n], views[n]
         if look.jitter:
@@ -183,7 +183,7 @@ def recolour(views: Array, looks: Array) -> None:
                 else:
                     plus = (ONE - f) * mean(view) if change == CONTRAST else ZERO
                     blend(view, f, ONE - f if change == SATURATION else ZERO, plus)
-        if look.grey:
+        if look.gray:
             blend(view, ZERO, ONE, ZERO)
 
 
@@ -234,7 +234,7 @@ def smear(plane: Array, reach: int, weights: Array, lines: Array) -> None:
 
 @outer
 def finish(views: Array, looks: Array, scale: Array, shift: Array) -> None:
-    """Solarise where asked, and normalise to scale·x + shift: (n, 3, size²) in place."""
+    """Solarise where asked, and normalize to scale·x + shift: (n, 3, size²) in place."""
     for n in range(len(views)):
         inverted = n < len(looks) and looks[n].solarise > 0
         for c in range(3):

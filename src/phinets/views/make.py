@@ -45,7 +45,7 @@ def make_views(
     size: int | None = None,
     share: Share | None = None,
 ) -> Views:
-    """Two views and the anchor of a uint8 batch, normalised float32 on the batch's own device.
+    """Two views and the anchor of a uint8 batch, normalized float32 on the batch's own device.
 
     Every parameter is drawn on the CPU, first for x₁, then x₂, then x₀, so neither the device nor the wish for an
     anchor changes the other views. `size` is the output's side, by default the images' own (their short side).
@@ -77,9 +77,9 @@ def make_views(
 
 
 def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
-    """What an evaluator feeds the encoder: the images as normalised floats, resized only if they have another size.
+    """What an evaluator feeds the encoder: the images as normalized floats, resized only if they have another size.
 
-    Of an image that is not square, the centre.
+    Of an image that is not square, the center.
     """
     _require(images, size)
     side = size or min(images.shape[2:])
@@ -90,12 +90,12 @@ def _require(images: Tensor, size: int | None) -> None:
     if images.dtype != torch.uint8:
         raise UserError(
             f"the images are {images.dtype}, but views are made from torch.uint8 (0–255). "
-            "Pass the raw images; normalising is part of the plan."
+            "Pass the raw images; normalizing is part of the plan."
         )
     if images.ndim != 4 or images.shape[1] != 3 or 0 in images.shape:
         raise UserError(
             f"the images have shape {tuple(images.shape)}, but views need (n, 3, height, width) with n ≥ 1. "
-            "Permute channels-last images, repeat a grey channel three times, and skip empty batches."
+            "Permute channels-last images, repeat a gray channel three times, and skip empty batches."
         )
     if size is not None and size < 1:
         raise UserError(f"size is {size}, but a view has at least one pixel. Give the side of the output, e.g. 32.")

@@ -22,13 +22,13 @@ class Drawn:
     flip: Tensor
     """(n) whether the crop is mirrored."""
     jitter: Tensor
-    """(n) whether the colours change."""
+    """(n) whether the colors change."""
     factors: Tensor
     """(n, 4) factor of brightness, contrast, saturation, and the shift of hue in turns."""
     order: Tensor
     """(n, 4) which of the four is done first, second, third, fourth."""
-    grey: Tensor
-    """(n) whether the colours go."""
+    gray: Tensor
+    """(n) whether the colors go."""
     blur: Tensor
     """(n) whether the image is blurred."""
     sigma: Tensor
@@ -106,7 +106,7 @@ def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) 
         jitter=chance(augmentation.jitter_p),
         factors=_factors(augmentation.jitter, n, generator),
         order=torch.rand(n, 4, generator=generator, dtype=torch.float64).argsort(dim=1),
-        grey=chance(augmentation.grey_p),
+        gray=chance(augmentation.gray_p),
         blur=chance(augmentation.blur_p),
         sigma=_uniform(augmentation.blur_sigma, (n,), generator).float(),
         solarise=chance(augmentation.solarise_p),

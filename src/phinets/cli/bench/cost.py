@@ -12,7 +12,7 @@ from phinets.cli.parsing import parse_words
 from phinets.config.cost import EPOCHS, IMAGES, REFERENCE
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, method
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.reports.cost import cost_rows, memory_table, time_table
 from phinets.runs.recipes import recipe
 from phinets.runtime.process import leaving_at_once
@@ -26,7 +26,7 @@ class CostOptions:
     """
 
     recipe: str = "default"
-    """Gives the backbone, the heads, the size of the images and the optimiser; `paper` gives the paper's own."""
+    """Gives the backbone, the heads, the size of the images and the optimizer; `paper` gives the paper's own."""
     batches: tuple[int, ...] = (64, 128)
     """Images per step. The paper's are 128 and 1024."""
     methods: tuple[str, ...] = tuple(METHODS)
@@ -54,7 +54,7 @@ class CostOptions:
             raise UserError(f"rounds is {self.rounds}, but must be at least 1.")
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> PretrainConfig:
         """The run whose steps are measured, whatever the learner and the batch."""
         base = recipe(self.recipe)
         compute = replace(base.compute, device=self.device, precision=self.precision)
@@ -68,7 +68,7 @@ def command(words: list[str]) -> Outcome:
     return Outcome(document, lambda console: _show(console, document))
 
 
-def _measured(options: CostOptions, config: RunConfig) -> dict[str, Any]:
+def _measured(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else torch's profiler tells of every start; read when torch loads
     with leaving_at_once():
         from phinets.runs.cost import PROTOCOL, costs
@@ -87,7 +87,7 @@ def _measured(options: CostOptions, config: RunConfig) -> dict[str, Any]:
         "backbone": config.backbone,
         "heads": {name: getattr(config.learner, name) for name in ("projector", "h_hidden", "g_hidden")},
         "image_size": config.source.image_size,
-        "optimiser": config.optimisation.optimiser,
+        "optimizer": config.optimization.optimizer,
         "rounds": options.rounds,
         **{name: made_with[name] for name in ("device", "device_name", "threads", "precision", "phinets", "commit")},
         "torch": made_with["packages"]["torch"],
@@ -100,7 +100,7 @@ def _show(console: Console, document: dict[str, Any]) -> None:
     where = f"{document['device']} ({document['device_name']}, CPU threads: {document['threads']})"
     heads = ", ".join(f"{name} {_widths(widths)}" for name, widths in document["heads"].items())
     head = (
-        f"{document['backbone']}, {heads}; {document['optimiser']}, {document['precision']}, images of "
+        f"{document['backbone']}, {heads}; {document['optimizer']}, {document['precision']}, images of "
         f"{document['image_size']} pixels, rounds: {document['rounds']}; {where}, torch {document['torch']}"
     )
     rows = document["rows"]
@@ -120,7 +120,7 @@ def _widths(widths: tuple[int, ...] | None) -> str:
 def _notes(document: dict[str, Any]) -> list[str]:
     """What the tables need said about them."""
     told = [
-        "Memory: weights, optimiser state and what torch allocates at the worst moment of a step, without the views.",
+        "Memory: weights, optimizer state and what torch allocates at the worst moment of a step, without the views.",
         f"Extrapolated: {EPOCHS} epochs of {IMAGES:,} images, were every step like those measured; making views and "
         "judging not included.",
     ]

@@ -76,7 +76,7 @@ def _write(path: Path, found: "Basins", simsiam: "Basins") -> None:
         return _save(path, found)
     from phinets.reports.basin_map import basin_map
 
-    return save_figure(path, basin_map([found] if found.system == simsiam.system else [found, simsiam]), colours=256)
+    return save_figure(path, basin_map([found] if found.system == simsiam.system else [found, simsiam]), colors=256)
 
 
 def _save(path: Path, found: "Basins") -> None:

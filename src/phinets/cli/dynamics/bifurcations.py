@@ -65,7 +65,7 @@ def _draw(options: Options, path: Path) -> None:
 
     draw = {"diagram": bifurcation_diagram, "map": sink_diagram}[options.figure]
     first = options.rho_min or min(1e-5, options.rho_max / 1e3)
-    save_figure(path, draw(options.flow_at(1.0), first, options.rho_max), colours=256)
+    save_figure(path, draw(options.flow_at(1.0), first, options.rho_max), colors=256)
 
 
 def _show(console: Console, whole: "Bifurcations") -> None:

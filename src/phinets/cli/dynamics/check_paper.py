@@ -58,9 +58,9 @@ def _show(console: Console, found: "Mapping[str, Finding]") -> None:
         table.add_column()
         table.add_row(name, escape(finding.where))
         for side, verdict in finding.sides.items():
-            colour = "green" if verdict.holds else "red"
+            color = "green" if verdict.holds else "red"
             word = "holds" if verdict.holds else "fails"
-            table.add_row(side, f"[{colour}]{word}[/{colour}]: {escape(verdict.why)}")
+            table.add_row(side, f"[{color}]{word}[/{color}]: {escape(verdict.why)}")
         if finding.needs:
             table.add_row("needs", escape(finding.needs))
         console.print(table, highlight=False)

@@ -81,7 +81,7 @@ def command(words: list[str]) -> Outcome:
     from phinets.dynamics.equilibria import equilibria
 
     figure, systems = FIGURES[options.figure](options, _window(options))
-    save_figure(options.out, figure, colours=256)
+    save_figure(options.out, figure, colors=256)
     shown = [{"rho": each.rho, "equilibria": [point.plain() for point in equilibria(each)]} for each in systems]
     document = options.plain() | {"figure": options.figure, "picture": str(options.out), "shown": shown}
     return Outcome(

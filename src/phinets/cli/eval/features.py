@@ -9,7 +9,7 @@ import tyro
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.runtime.process import leaving_at_once
 
 
@@ -24,7 +24,7 @@ class Features:
     """A run folder, one of its checkpoints, or a file of weights (.safetensors, or a state dict)."""
     out: Path = Path("features")
     """A new folder for train_features.npy, train_labels.npy, test_features.npy and test_labels.npy."""
-    exam: Exam = field(default_factory=Exam)
+    exam: EvalOptions = field(default_factory=EvalOptions)
     json: bool = False
     """Print one JSON document: where they are, and what they are of."""
 

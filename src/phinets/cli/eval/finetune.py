@@ -9,7 +9,7 @@ import tyro
 from phinets.cli.eval.judgement import said, watched
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.probes import FineTuning
 from phinets.runtime.process import leaving_at_once
 
@@ -26,7 +26,7 @@ class FineTune:
     scratch: bool = False
     """Train fresh weights in the same way as well: what pretraining must beat."""
     how: FineTuning = field(default_factory=FineTuning)
-    exam: Exam = field(default_factory=Exam)
+    exam: EvalOptions = field(default_factory=EvalOptions)
     json: bool = False
     """Print one JSON document: accuracy, that of fresh weights, protocol."""
 

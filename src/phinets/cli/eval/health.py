@@ -10,7 +10,7 @@ from rich.table import Table
 
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
-from phinets.config.exam import Looked
+from phinets.config.exam import HealthOptions
 from phinets.runtime.process import leaving_at_once
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class HealthOf:
 
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, or one of its checkpoints."""
-    looked: Looked = field(default_factory=Looked)
+    looked: HealthOptions = field(default_factory=HealthOptions)
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
     json: bool = False

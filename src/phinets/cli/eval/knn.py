@@ -10,7 +10,7 @@ from phinets.cli.eval.judgement import said
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.runtime.process import leaving_at_once
 
 
@@ -24,16 +24,16 @@ class Knn:
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, one of its checkpoints, a file of weights (.safetensors, or a state dict), or kept features."""
     k: int | None = None
-    """Neighbours that vote; unset: as in the run, else 200, or all where they are fewer."""
+    """Neighbors that vote; unset: as in the run, else 200, or all where they are fewer."""
     temperature: float | None = None
     """Votes weigh exp(cosine / temperature); unset: as in the run, else 0.1."""
-    exam: Exam = field(default_factory=Exam)
+    exam: EvalOptions = field(default_factory=EvalOptions)
     json: bool = False
     """Print one JSON document: accuracy, k, temperature, protocol."""
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
-            raise UserError(f"k is {self.k}, but at least one neighbour must vote. The paper uses 200.")
+            raise UserError(f"k is {self.k}, but at least one neighbor must vote. The paper uses 200.")
         if self.temperature is not None and not 0 < self.temperature < float("inf"):
             raise UserError(f"temperature is {self.temperature}, but must be above 0. The paper uses 0.1.")
 
@@ -48,8 +48,8 @@ def command(words: list[str]) -> Outcome:
         from phinets.runtime.devices import pick_device
 
     found = embedding(options.target, options.exam)
-    k = options.k or min(found.judging.knn_k, len(found.known.labels))
-    temperature = options.temperature or found.judging.knn_temperature
+    k = options.k or min(found.evaluation.num_neighbors, len(found.known.labels))
+    temperature = options.temperature or found.evaluation.knn_temperature
     device = pick_device(options.exam.device)
     accuracy = knn_accuracy(*found.asked, *found.known, k=k, temperature=temperature, device=device)
     protocol = f"{found.described}; kNN: {knn_protocol(k, temperature)}"

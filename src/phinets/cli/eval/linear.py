@@ -10,7 +10,7 @@ from phinets.cli.eval.judgement import said, watched
 from phinets.cli.outcome import Outcome
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
-from phinets.config.exam import Exam
+from phinets.config.exam import EvalOptions
 from phinets.config.probes import CACHED, PaperProbe, ProbeName
 from phinets.runtime.process import leaving_at_once
 
@@ -27,14 +27,14 @@ class Linear:
     probe: ProbeName = "cached"
     """`cached`: features once, then logistic regression to convergence. `paper`: epochs of steps on augmented views."""
     paper: PaperProbe = field(default_factory=PaperProbe)
-    exam: Exam = field(default_factory=Exam)
+    exam: EvalOptions = field(default_factory=EvalOptions)
     json: bool = False
     """Print one JSON document: accuracy, what was chosen on the held-out part, protocol."""
 
     def __post_init__(self) -> None:
         if self.probe == "cached" and self.paper != PaperProbe():
             raise UserError(
-                "rates, epochs, batch, momentum and optimiser are the paper's probe's. Say --probe paper with them."
+                "rates, epochs, batch, momentum and optimizer are the paper's probe's. Say --probe paper with them."
             )
 
 

@@ -50,7 +50,7 @@ def described(work: Work) -> str:
     if isinstance(work, Deriving):
         return f"checking {', '.join(work.statements)}"
     run = work.run
-    decay = f"wd {run.optimisation.weight_decay:g}"
+    decay = f"wd {run.optimization.weight_decay:g}"
     return f"{kind(work)} {run.method} on {run.data}, batch {run.batch}, {decay}, seed {seed(work)}"
 
 

@@ -1,6 +1,6 @@
 """Shapes: an endless world of small pictures that the package draws itself.
 
-Each picture shows four objects of one form. The form is the class; colour, texture, ground, light, place, size,
+Each picture shows four objects of one form. The form is the class; color, texture, ground, light, place, size,
 rotation, clutter and noise are nuisances. Picture `i` of seed `s` is the same on every machine, in any batch.
 
 Nearly all nuisances differ from object to object and from place to place, and hardly from picture to picture: two

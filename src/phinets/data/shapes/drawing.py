@@ -28,7 +28,7 @@ def draw(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The pictures with these indices and their classes: uint8 (n, 3, size, size) and int64 (n,).
 
-    A pure function of (seed, index, size, world) for each picture: neither its neighbours nor their order matter.
+    A pure function of (seed, index, size, world) for each picture: neither its neighbors nor their order matter.
     """
     wanted = _checked(indices, size)
     images = np.empty((len(wanted), 3, size, size), np.uint8)
@@ -79,13 +79,13 @@ def _picture(scene: Scene, size: int, world: World) -> NDArray[np.uint8]:
     noise = scene.noise(3 * size * size).reshape(-1, 3, size, size)
     picture = np.empty(noise.shape, np.uint8)
     for channel in range(3):
-        colour = objects[channel]
-        colour += _marble(scene.marble[channel], size)
-        colour += strokes
-        colour *= light
-        colour += noise[:, channel] * np.float32(2.0 * world.noise)
-        colour += 0.5 - 255.0 * world.noise
-        picture[:, channel] = np.clip(colour, 0.0, 255.0, out=colour)
+        color = objects[channel]
+        color += _marble(scene.marble[channel], size)
+        color += strokes
+        color *= light
+        color += noise[:, channel] * np.float32(2.0 * world.noise)
+        color += 0.5 - 255.0 * world.noise
+        picture[:, channel] = np.clip(color, 0.0, 255.0, out=color)
     return picture
 
 
@@ -122,8 +122,8 @@ def _cover(scene: Scene, cell: int, window: Window, size: int, across: int) -> P
     (cos, sin), radius, half = scene.heading[:, cell], scene.radius[cell], 1.0 / across
     middle = ((cell % across) * 2 + 1 - across) * half, ((cell // across) * 2 + 1 - across) * half
     x, y = (
-        (_pixel_centres(size)[span] - (np.float32(start) + centre[:, 0] * half)) / (radius[:, 0] * half)
-        for span, start, centre in zip((window[2], window[1]), middle, scene.centre[:, cell], strict=True)
+        (_pixel_centres(size)[span] - (np.float32(start) + center[:, 0] * half)) / (radius[:, 0] * half)
+        for span, start, center in zip((window[2], window[1]), middle, scene.center[:, cell], strict=True)
     )
     cover = _distance(scene.label[:, 0, 0], _ramp(cos, sin, x, y), _ramp(-sin, cos, x, y))
     cover *= radius * (-0.5 * half * size)

@@ -11,7 +11,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64 bits so that neighbouring inputs have unrelated outputs; a bijection."""
+    """Scramble 64 bits so that neighboring inputs have unrelated outputs; a bijection."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -15,7 +15,7 @@ LUMA = (0.299, 0.587, 0.114)
 """How much each channel counts for brightness (Rec. 601)."""
 STROKES = 3
 LATTICE = 9
-"""The ground is interpolated from LATTICE × LATTICE random colours."""
+"""The ground is interpolated from LATTICE × LATTICE random colors."""
 _NOISE = 1 << 20
 """Hash counters from here on belong to pixel noise, well clear of the scene's own."""
 
@@ -31,11 +31,11 @@ class World:
     contrast: tuple[float, float] = (0.25, 0.4)
     """Least and greatest difference in brightness between an object and the ground under it, before the light."""
     tint: float = 0.15
-    """How far the paint of an object strays from grey."""
+    """How far the paint of an object strays from gray."""
     texture: float = 0.25
     """Largest share of an object's paint that its stripes take away."""
     marble: float = 0.2
-    """How far each colour channel of the ground strays from mid-grey, blotch by blotch."""
+    """How far each color channel of the ground strays from mid-gray, blotch by blotch."""
     clutter: float = 0.08
     """Largest change of brightness by a stray stroke."""
     gain: tuple[float, float] = (0.85, 1.1)
@@ -63,18 +63,18 @@ class Scene:
     label: NDArray[np.int64]
     radius: Numbers
     """Of each object, in half-widths of its cell: (cells, n, 1, 1)."""
-    centre: Numbers
+    center: Numbers
     """x and y of each object, from −1 to 1 over its cell: (2, cells, n, 1, 1)."""
     heading: Numbers
     """cos and sin of each object's turn: (2, cells, n, 1, 1)."""
     paint: Numbers
-    """What each object adds to the colour of the ground: (3, cells, n, 1, 1)."""
+    """What each object adds to the color of the ground: (3, cells, n, 1, 1)."""
     stripes: Numbers
     """How many along x and y of each object, where they begin, and their depth: (4, cells, n, 1, 1)."""
     strokes: Numbers
     """x, y, cos, sin, half-length, half-width and tone of each: (STROKES, 7, n, 1, 1)."""
     marble: Numbers
-    """The ground's colour at the knots of a lattice: (3, LATTICE, LATTICE, n, 1, 1)."""
+    """The ground's color at the knots of a lattice: (3, LATTICE, LATTICE, n, 1, 1)."""
     light: Numbers
     """Its slopes along x and y, and its strength in the middle: (3, n, 1, 1)."""
 
@@ -122,7 +122,7 @@ def scene_of(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
         key=key[:, None, None],
         label=label,
         radius=radius,
-        centre=dice(2, cells, low=-1.0) * (1.0 - radius),
+        center=dice(2, cells, low=-1.0) * (1.0 - radius),
         heading=direction(dice(cells)),
         paint=_paint(dice, cells, world),
         strokes=np.stack([_stroke(dice, world.clutter) for _ in range(STROKES)]),
@@ -149,13 +149,13 @@ def _paint(dice: Dice, cells: int, world: World) -> Numbers:
     """What each object adds to the ground: (3, cells, n, 1, 1).
 
     Lighter or darker by at least the least contrast, so the outline shows everywhere. Chroma is free of brightness,
-    so colour cannot hide the object.
+    so color cannot hide the object.
     """
     tone, lighter = dice(cells, low=world.contrast[0], high=world.contrast[1]), dice(cells) < 0.5
     rgb = dice(3, cells, low=-world.tint, high=world.tint)
-    grey: Numbers = rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2]
+    gray: Numbers = rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2]
     brighter: Numbers = np.where(lighter, tone, -tone)
-    return rgb + (brighter - grey)
+    return rgb + (brighter - gray)
 
 
 def _stripes(dice: Dice, cells: int, texture: float) -> Numbers:
@@ -166,9 +166,9 @@ def _stripes(dice: Dice, cells: int, texture: float) -> Numbers:
 
 def _stroke(dice: Dice, clutter: float) -> Numbers:
     """A short stroke somewhere, a little lighter or darker: (7, n, 1, 1)."""
-    centre, heading = dice(2, low=-1.0), direction(dice())
+    center, heading = dice(2, low=-1.0), direction(dice())
     shape = np.stack([dice(low=0.05, high=0.3), dice(low=0.03, high=0.08), dice(low=-clutter, high=clutter)])
-    return np.concatenate([centre, heading, shape])
+    return np.concatenate([center, heading, shape])
 
 
 def _light(dice: Dice, world: World) -> Numbers:

@@ -106,7 +106,7 @@ def negative_sink(sigma2: float) -> Finding:
         return Verdict(holds=max(needed) < 0, why=why), numbers
 
     return Finding(
-        statement="C2: PhiNet-WEAK has a negative sink, which attracts negative initialisation ψ(0) < 0",
+        statement="C2: PhiNet-WEAK has a negative sink, which attracts negative initialization ψ(0) < 0",
         where="Section 4, C2; Fig. vecfield (ρ = 0.0001)",
         needs="on the parabola ψ = 0 is never crossed, so a negative start ends at the negative sink or collapses",
         **on_both(judge),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.paper.claims import Claim
 from phinets.paper.grids import (
     Asked,
@@ -27,7 +27,9 @@ ON_CIFAR10 = ("SimSiam", "PhiNet (MSE)", "X-PhiNet (MSE)", "X-PhiNet (Cos)")
 ON_STL10 = ("SimSiam", "PhiNet (MSE)")
 
 
-def _tables(scale: Scale, name: str, title: str, names: tuple[str, ...], asked: Asked[RunConfig]) -> tuple[Table, ...]:
+def _tables(
+    scale: Scale, name: str, title: str, names: tuple[str, ...], asked: Asked[PretrainConfig]
+) -> tuple[Table, ...]:
     """A table for each weight decay, of the data set that the table's name begins with."""
     base = scale.stl10 if name == "stl10" else scale.cifar10
     return tuple(
@@ -55,15 +57,15 @@ def _stl10(scale: Scale) -> tuple[Table, ...]:
 
 
 def _early(scale: Scale) -> tuple[Table, ...]:
-    looks = replace(scale.stl10.judging, look_every=max(1, scale.stl10.judging.look_every // 10))
-    base = batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, judging=looks)))
+    looks = replace(scale.stl10.evaluation, eval_every=max(1, scale.stl10.evaluation.eval_every // 10))
+    base = batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=looks)))
     return (
         _early_table(scale, base, "knn", {"early": "early/knn", "end": "knn"}),
         _early_table(scale, base, "sim1", {"early": "early/sim1", "late": "late/sim1"}),
     )
 
 
-def _early_table(scale: Scale, base: RunConfig, of: str, moments: Mapping[str, str]) -> Table:
+def _early_table(scale: Scale, base: PretrainConfig, of: str, moments: Mapping[str, str]) -> Table:
     cells = tuple(
         cell
         for row, change in learners(*ON_STL10).items()

@@ -1,6 +1,6 @@
 """CIFAR-5m, seen eight times or once: linear probe by weight decay; the augmented anchor."""
 
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.paper.claims import Claim
 from phinets.paper.grids import batch, crossed, online, probed, weight_decays
 from phinets.paper.learners import X_PHINETS
@@ -24,7 +24,7 @@ ONE = ("BYOL", "SimSiam", "PhiNet (MSE)", "RM-SimSiam", "X-PhiNet (MSE)", "X-Phi
 ANCHORS = ("SimSiam", "X-PhiNet with Aug (MSE)", "X-PhiNet with Aug (Cos)", "X-PhiNet (MSE)", "X-PhiNet (Cos)")
 
 
-def _table(scale: Scale, name: str, title: str, run: RunConfig, names: tuple[str, ...]) -> tuple[Table, ...]:
+def _table(scale: Scale, name: str, title: str, run: PretrainConfig, names: tuple[str, ...]) -> tuple[Table, ...]:
     base = batch(scale, 512)(run)
     cells = crossed(scale, base, online(*names), weight_decays(scale, DECAYS), probed(scale.probe))
     return (Table(name=name, title=title, cells=cells, columns_are="weight decay"),)

@@ -1,6 +1,6 @@
 """Memory and training time of the run on CIFAR-10."""
 
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.config.work import Costing, Work
 from phinets.paper.claims import Claim
 from phinets.paper.grids import Change, batch, crossed, same
@@ -16,7 +16,7 @@ MEASURED = tuple(LEARNERS[name] for name in IN_MEMORY)
 
 
 def _cells(scale: Scale, names: tuple[str, ...], number: str) -> tuple[Cell, ...]:
-    def costed(run: RunConfig) -> Work:
+    def costed(run: PretrainConfig) -> Work:
         return Costing(run=run, methods=MEASURED, rounds=scale.rounds)
 
     rows: dict[str, Change] = {f"batch {size}": batch(scale, size) for size in (128, 1024)}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from phinets.config.detection import Detection, Pictures
-from phinets.config.run import RunConfig
+from phinets.config.run import PretrainConfig
 from phinets.config.work import Transferring
 from phinets.paper.claims import Claim
 from phinets.paper.grids import Asked, Change, T, batch, crossed, learner, paced, printed_once, same, weight_decay
@@ -52,7 +52,7 @@ def _pictures(pictures: Pictures, years: tuple[str, ...]) -> Pictures:
     return replace(pictures, train_images=max(1, pictures.train_images // SMALL_SHARE))
 
 
-def _transferred(detection: Detection, measure: str) -> Asked[RunConfig]:
+def _transferred(detection: Detection, measure: str) -> Asked[PretrainConfig]:
     return (lambda run: Transferring(run=run, detection=replace(detection, seed=run.seed))), measure
 
 

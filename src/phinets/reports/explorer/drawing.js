@@ -2,7 +2,7 @@
 
 const MARGIN = { left: 44, right: 10, top: 8, bottom: 24 };
 
-function colours() {
+function colors() {
   const style = getComputedStyle(document.documentElement);
   const names = ["paper", "ink", "faint", "grid", "sink", "saddle", "source", "nullcline", "border", "alive", "lost"];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
@@ -67,8 +67,8 @@ function ticks(pen, frame, ink) {
   }
 }
 
-function rule(pen, from, to, colour) {
-  pen.strokeStyle = colour;
+function rule(pen, from, to, color) {
+  pen.strokeStyle = color;
   pen.lineWidth = 1;
   pen.beginPath();
   pen.moveTo(...from);
@@ -95,9 +95,9 @@ function brief(v) {
 }
 
 // A line through points in pixels; `dash` as canvas knows it. Points further out than any screen break the line.
-function line(pen, points, { colour, width = 2, dash = [], alpha = 1 }) {
+function line(pen, points, { color, width = 2, dash = [], alpha = 1 }) {
   pen.save();
-  Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha });
+  Object.assign(pen, { strokeStyle: color, lineWidth: width, globalAlpha: alpha });
   Object.assign(pen, { lineJoin: "round", lineCap: "round" });
   pen.setLineDash(dash);
   pen.beginPath();
@@ -111,11 +111,11 @@ function line(pen, points, { colour, width = 2, dash = [], alpha = 1 }) {
   pen.restore();
 }
 
-function arrowHead(pen, [x, y], [dx, dy], { colour, size = 5, alpha = 1 }) {
+function arrowHead(pen, [x, y], [dx, dy], { color, size = 5, alpha = 1 }) {
   const length = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [(dx / length) * size, (dy / length) * size];
   pen.save();
-  Object.assign(pen, { fillStyle: colour, globalAlpha: alpha });
+  Object.assign(pen, { fillStyle: color, globalAlpha: alpha });
   pen.beginPath();
   pen.moveTo(x + ux, y + uy);
   pen.lineTo(x - ux - uy * 0.8, y - uy + ux * 0.8);
@@ -145,9 +145,9 @@ function mark(pen, [x, y], kind, ink) {
   pen.restore();
 }
 
-function star(pen, [x, y], colour) {
+function star(pen, [x, y], color) {
   pen.save();
-  pen.fillStyle = colour;
+  pen.fillStyle = color;
   pen.beginPath();
   for (let i = 0; i < 10; i += 1) {
     const [radius, angle] = [i % 2 ? 3.2 : 8, (Math.PI * i) / 5];

@@ -50,7 +50,7 @@ function branchLayers() {
 }
 
 function draw() {
-  const ink = colours();
+  const ink = colors();
   const { psi, gamma } = scenes.phinet.box;
   const rise = 4 / (27 * (1 + state.sigma2) ** 2); // the highest that SimSiam's rate can be, at ρ = 0
   frames = {
@@ -61,7 +61,7 @@ function draw() {
   if (state.show !== "phinet") drawLine(frames.simsiam, scenes.simsiam, ink);
   const layers = branchLayers();
   const tints = { phinet: ink.alive, simsiam: ink.saddle };
-  const shown = shownSystems().map((system) => ({ system, branches: layers[system], colour: tints[system] }));
+  const shown = shownSystems().map((system) => ({ system, branches: layers[system], color: tints[system] }));
   const heights = shown.flatMap(({ branches }) => branches.lines.flat().map((p) => p.psi));
   const reach = [Math.min(...heights), Math.max(...heights)];
   const room = 0.12 * (reach[1] - reach[0]);

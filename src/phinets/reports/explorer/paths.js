@@ -108,7 +108,7 @@ function simple(setting, rho) {
   return equilibriaOf({ ...setting, rho }).filter((e) => e.kind !== "degenerate");
 }
 
-// Which neighbours i, i + 1 of the longer list the shorter one lacks: those without which the two lists agree best.
+// Which neighbors i, i + 1 of the longer list the shorter one lacks: those without which the two lists agree best.
 function lostPair(more, less) {
   const cost = (pair) => more
     .filter((_, i) => i !== pair && i !== pair + 1)

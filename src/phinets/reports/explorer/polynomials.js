@@ -25,7 +25,7 @@ function derivativeOf(p) {
   return p.slice(1).map((a, i) => (i + 1) * a);
 }
 
-// Every real root, rising, a repeated one once. Between two neighbouring turning points a polynomial is monotone and so
+// Every real root, rising, a repeated one once. Between two neighboring turning points a polynomial is monotone and so
 // has one root where its sign changes; the turning points are the roots of the derivative, found in the same way. A
 // turning point whose value is lost in rounding counts as a root itself.
 function realRoots(p) {

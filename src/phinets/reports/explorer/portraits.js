@@ -2,7 +2,7 @@
 
 const STRIP = [1e-5, 0.5];
 
-// A box that shows every equilibrium with room around it, and never less than the neighbourhood of 0 and 1/s.
+// A box that shows every equilibrium with room around it, and never less than the neighborhood of 0 and 1/s.
 function boxAround(equilibria, sigma2) {
   const s = 1 + sigma2;
   const range = (values, least) => {
@@ -20,14 +20,14 @@ function drawPlane(frame, scene, ink) {
   const pen = sheet(frame, "ψ", "γ", ink);
   const pixel = ([psi, gamma]) => [frame.px(psi), frame.py(gamma)];
   field(pen, frame, flowOf(setting), ink);
-  const green = { colour: ink.nullcline, width: 2.2 };
+  const green = { color: ink.nullcline, width: 2.2 };
   line(pen, [[0, box.gamma[0]], [0, box.gamma[1]]].map(pixel), green);
   line(pen, broken(psiNullcline(setting)).map(pixel), green);
   const across = Array.from({ length: 401 }, (_, i) => box.psi[0] + ((box.psi[1] - box.psi[0]) * i) / 400);
   line(pen, across.map((psi) => pixel([psi, gammaNullcline(setting, psi)])), { ...green, dash: [1, 5] });
   for (const saddle of equilibria.filter((e) => e.kind === "saddle")) {
     for (const arm of separatrices(setting, saddle, box)) {
-      line(pen, arm.map(pixel), { colour: ink.border, width: 1.6, dash: [6, 4] });
+      line(pen, arm.map(pixel), { color: ink.border, width: 1.6, dash: [6, 4] });
     }
   }
   for (const run of scene.runs) drawRun(pen, run.states.map(pixel), run, ink);
@@ -58,8 +58,8 @@ function field(pen, frame, flow, ink) {
       const speed = Math.hypot(...rate([x, y]));
       const alpha = Math.min(0.85, Math.max(0.22, 0.5 + 0.12 * Math.log10(speed)));
       const [end, before] = [points.at(-1), points.at(-2)];
-      line(pen, points, { colour: ink.faint, width: 1.3, alpha });
-      arrowHead(pen, end, [end[0] - before[0], end[1] - before[1]], { colour: ink.faint, size: 3.2, alpha });
+      line(pen, points, { color: ink.faint, width: 1.3, alpha });
+      arrowHead(pen, end, [end[0] - before[0], end[1] - before[1]], { color: ink.faint, size: 3.2, alpha });
     }
   }
 }
@@ -79,18 +79,18 @@ function streak(rate, start, steps, length) {
 // A trajectory as far as it has been shown (run.shown from 0 to 1 of its length on the screen), and its start.
 function drawRun(pen, points, run, ink) {
   const restless = run.sink ? ink.alive : ink.ink;
-  const colour = run.collapsed ? ink.lost : restless;
+  const color = run.collapsed ? ink.lost : restless;
   const lengths = points.map((p, i) => (i ? Math.hypot(p[0] - points[i - 1][0], p[1] - points[i - 1][1]) : 0));
   const whole = lengths.reduce((a, b) => a + b, 0);
   let left = whole * run.shown;
   const seen = points.filter((_, i) => (left -= lengths[i]) >= -1e-9);
-  line(pen, seen, { colour, width: 2.4 });
+  line(pen, seen, { color, width: 2.4 });
   if (seen.length > 1) {
     const middle = run.shown < 1 ? seen.length - 1 : Math.max(1, halfway(lengths, whole / 2));
     const [a, b] = [points[middle - 1], points[middle]];
-    arrowHead(pen, b, [b[0] - a[0], b[1] - a[1]], { colour });
+    arrowHead(pen, b, [b[0] - a[0], b[1] - a[1]], { color });
   }
-  star(pen, points[0], colour);
+  star(pen, points[0], color);
 }
 
 function halfway(lengths, half) {
@@ -103,7 +103,7 @@ function drawLine(frame, scene, ink) {
   const pen = sheet(frame, "ψ", "ψ̇", ink);
   const flow = flowOf(setting);
   const across = Array.from({ length: 301 }, (_, i) => box.psi[0] + ((box.psi[1] - box.psi[0]) * i) / 300);
-  line(pen, across.map((psi) => [frame.px(psi), frame.py(flow([psi])[0])]), { colour: ink.nullcline, width: 2.2 });
+  line(pen, across.map((psi) => [frame.px(psi), frame.py(flow([psi])[0])]), { color: ink.nullcline, width: 2.2 });
   const level = frame.py(0);
   const edges = [box.psi[0], ...equilibria.map((e) => e.psi), box.psi[1]];
   edges.slice(1).forEach((end, i) => {
@@ -113,8 +113,8 @@ function drawLine(frame, scene, ink) {
     const way = Math.sign(flow([middle])[0]);
     const reach = Math.min(40, apart / 2 - 9);
     const tip = [frame.px(middle) + way * reach, level];
-    line(pen, [[frame.px(middle) - way * reach, level], tip], { colour: ink.faint, width: 2 });
-    arrowHead(pen, tip, [way, 0], { colour: ink.faint });
+    line(pen, [[frame.px(middle) - way * reach, level], tip], { color: ink.faint, width: 2 });
+    arrowHead(pen, tip, [way, 0], { color: ink.faint });
   });
   for (const run of scene.runs) {
     drawRun(pen, run.states.map(([psi]) => [frame.px(psi), level]), run, ink);
@@ -125,18 +125,18 @@ function drawLine(frame, scene, ink) {
 // Branches of ψ over ρ for one system or two; where sinks are drawn through, the rest is dashed.
 function drawStrip(frame, layers, rho, ink) {
   const pen = sheet(frame, "ρ", "ψ", ink);
-  for (const { branches, colour } of layers) {
+  for (const { branches, color } of layers) {
     for (const branch of branches.lines) {
       for (const piece of sameKind(branch)) {
         const stable = piece.kind === "sink";
         const points = piece.points.map((p) => [frame.px(p.rho), frame.py(p.psi)]);
-        line(pen, points, { colour, width: stable ? 2.4 : 1.6, dash: stable ? [] : [4, 4] });
+        line(pen, points, { color, width: stable ? 2.4 : 1.6, dash: stable ? [] : [4, 4] });
       }
     }
     for (const fold of branches.folds) mark(pen, [frame.px(fold.rho), frame.py(fold.psi)], "degenerate", ink);
   }
   const here = frame.px(rho);
-  line(pen, [[here, MARGIN.top], [here, frame.tall - MARGIN.bottom]], { colour: ink.ink, width: 1.5 });
+  line(pen, [[here, MARGIN.top], [here, frame.tall - MARGIN.bottom]], { color: ink.ink, width: 1.5 });
 }
 
 // A branch cut where its kind changes; the ends (folds) belong to the piece that they end.

@@ -41,7 +41,7 @@ class Series:
     """A line."""
 
     name: str
-    colour: str
+    color: str
     points: tuple[Point, ...]
     beside: tuple[Point, ...] = ()
     """Hollow marks: what the paper prints."""
@@ -73,7 +73,7 @@ class Line:
     """A series on the canvas."""
 
     name: str
-    colour: str
+    color: str
     path: str
     band: str
     bars: str
@@ -194,7 +194,7 @@ def _line(series: Series, plot: Plot, box: _Box) -> Line:
     wide = [point for run in runs for point in run if point.spread]
     return Line(
         name=series.name,
-        colour=series.colour,
+        color=series.color,
         path="".join(path(box.spots(run)) for run in runs if len(run) > 1),
         band="".join(_band(run, box) for run in runs) if plot.smooth and wide else "",
         bars="" if plot.smooth else "".join(_bar(point, box) for point in wide),

@@ -34,5 +34,5 @@ def counts(results: Mapping[str, Result], asked: Uses) -> list[tuple[str, int]]:
         ("run" if len(results) == 1 else "runs", len(results)),
         ("collapsed", states["collapsed"] + states["diverged"]),
         ("failed", states["failed"]),
-        ("not run yet", len(asked.measures.keys() - results.keys())),
+        ("not run yet", len(asked.health_metrics.keys() - results.keys())),
     ]

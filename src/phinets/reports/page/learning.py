@@ -10,9 +10,9 @@ import numpy as np
 from phinets.config.result import Curve, Result
 from phinets.config.work import begins_with, key
 from phinets.reports.page.chart import Chart, Plot, Point, Series, chart
-from phinets.reports.page.lines import line_colours, method_of
+from phinets.reports.page.lines import line_colors, method_of
 from phinets.reports.page.tables import CellShown, TableShown
-from phinets.reports.palette import INK, TERMS, class_colour
+from phinets.reports.palette import INK, TERMS, class_color
 
 MOST_POINTS = 30
 """Of a line: more are not seen at this size."""
@@ -22,10 +22,10 @@ LOSSES = {"sim1": "cosine loss (Sim-1)", "loss": "loss"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panels:
-    """Charts side by side whose lines have the same names and colours."""
+    """Charts side by side whose lines have the same names and colors."""
 
     legend: tuple[tuple[str, str], ...]
-    """(name, colour)."""
+    """(name, color)."""
     charts: tuple[Chart, ...]
 
 
@@ -42,19 +42,19 @@ def learning(tables: Sequence[TableShown], results: Mapping[str, Result], large:
 
 def _of_grid(grid: Grid, results: Mapping[str, Result], large: bool) -> Panels | None:
     firsts = {line: cell.found.cell.works[0] for lines in grid.values() for line, cell in lines.items()}
-    colours = dict(zip(firsts, line_colours(list(firsts.values())), strict=True))
+    colors = dict(zip(firsts, line_colors(list(firsts.values())), strict=True))
     charts: list[Chart] = []
     for panel, lines in grid.items():
         curves = {line: _curves(cell, results) for line, cell in lines.items()}
-        measures = dict.fromkeys(cell.found.cell.measure for cell in lines.values())
-        for name, label in _told(curves, measures):
+        health_metrics = dict.fromkeys(cell.found.cell.measure for cell in lines.values())
+        for name, label in _told(curves, health_metrics):
             series = tuple(
-                Series(name=line, colour=colours[line], points=over_seeds([each[name] for each in of if name in each]))
+                Series(name=line, color=colors[line], points=over_seeds([each[name] for each in of if name in each]))
                 for line, of in curves.items()
             )
             drawn = _panel(panel or label, label, series, large)
             charts += [drawn] if drawn is not None else []
-    return Panels(legend=tuple(colours.items()), charts=tuple(charts)) if charts else None
+    return Panels(legend=tuple(colors.items()), charts=tuple(charts)) if charts else None
 
 
 def _merged(table: TableShown, shown: set[tuple[str, ...]]) -> Grid:
@@ -104,10 +104,10 @@ def _curves(cell: CellShown, results: Mapping[str, Result]) -> list[Mapping[str,
     return found
 
 
-def _told(curves: Mapping[str, Sequence[Mapping[str, Curve]]], measures: Iterable[str]) -> list[tuple[str, str]]:
+def _told(curves: Mapping[str, Sequence[Mapping[str, Curve]]], health_metrics: Iterable[str]) -> list[tuple[str, str]]:
     """Which curves are drawn, each with what it says: an accuracy, then a loss."""
     there = {name for every in curves.values() for each in every for name in each}
-    readouts = [measure.rpartition("/")[0] for measure in measures]
+    readouts = [measure.rpartition("/")[0] for measure in health_metrics]
     accuracies = {"knn": "kNN (%)", **{readout: f"{readout} (%)" for readout in readouts}}
     return [
         *[(name, label) for name, label in accuracies.items() if name in there][:1],
@@ -141,13 +141,13 @@ def own_charts(result: Result) -> tuple[Chart, ...]:
     readouts = [name for name in result.curves if name == "knn" or "/" in name]
     losses = [name for name in TERMS if name in result.curves] or [n for n in ("loss",) if n in result.curves]
     made = [
-        _panel("accuracy", "%", _named(result, {name: class_colour(n) for n, name in enumerate(readouts)}), True),
+        _panel("accuracy", "%", _named(result, {name: class_color(n) for n, name in enumerate(readouts)}), True),
         _panel("terms of the loss", "", _named(result, {name: TERMS.get(name, INK) for name in losses}), True),
     ]
     return tuple(drawn for drawn in made if drawn is not None)
 
 
-def _named(result: Result, colours: Mapping[str, str]) -> tuple[Series, ...]:
+def _named(result: Result, colors: Mapping[str, str]) -> tuple[Series, ...]:
     return tuple(
-        Series(name=name, colour=colour, points=over_seeds([result.curves[name]])) for name, colour in colours.items()
+        Series(name=name, color=color, points=over_seeds([result.curves[name]])) for name, color in colors.items()
     )

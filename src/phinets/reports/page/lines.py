@@ -1,11 +1,11 @@
-"""A table as lines over its columns, with the paper's numbers beside ours; and which colour a line has."""
+"""A table as lines over its columns, with the paper's numbers beside ours; and which color a line has."""
 
 from collections.abc import Sequence
 
 from phinets.config.work import Costing, Deriving, Work
 from phinets.paper.findings import CellFound, TableFound
 from phinets.reports.page.chart import Chart, Plot, Point, Series, chart
-from phinets.reports.palette import class_colour, method_colour
+from phinets.reports.palette import class_color, method_color
 
 DODGE = 0.24
 """Share of the way from one column to the next that the lines of a column take up."""
@@ -16,8 +16,8 @@ def lines(found: TableFound) -> list[Chart]:
 
     Columns stand side by side, since weight decay 0 has no place on an axis of powers.
     """
-    measures = dict.fromkeys(cell.cell.measure for cell in found.cells)
-    made = [_of_measure(found, measure) for measure in measures]
+    health_metrics = dict.fromkeys(cell.cell.measure for cell in found.cells)
+    made = [_of_measure(found, measure) for measure in health_metrics]
     return [drawn for drawn in made if drawn is not None]
 
 
@@ -26,10 +26,10 @@ def _of_measure(found: TableFound, measure: str) -> Chart | None:
     columns = ascending(table.columns)
     cells = {row: [at.get((row, column)) for column in columns] for row in table.rows}
     of = {row: known for row, known in cells.items() if any(c is not None and c.cell.measure == measure for c in known)}
-    colours = line_colours([next(cell.cell.works[0] for cell in known if cell is not None) for known in of.values()])
+    colors = line_colors([next(cell.cell.works[0] for cell in known if cell is not None) for known in of.values()])
     series = tuple(
-        Series(name=row, colour=colour, points=_points(known, aside), beside=_printed(known, aside))
-        for (row, known), colour, aside in zip(of.items(), colours, _asides(len(of)), strict=True)
+        Series(name=row, color=color, points=_points(known, aside), beside=_printed(known, aside))
+        for (row, known), color, aside in zip(of.items(), colors, _asides(len(of)), strict=True)
     )
     return chart(Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=columns))
 
@@ -42,12 +42,12 @@ def ascending(columns: tuple[str, ...]) -> tuple[str, ...]:
         return columns
 
 
-def line_colours(works: Sequence[Work]) -> list[str]:
-    """The colour of each line's method; where two lines share one, colours that just differ."""
+def line_colors(works: Sequence[Work]) -> list[str]:
+    """The color of each line's method; where two lines share one, colors that just differ."""
     names = [method_of(work) for work in works]
     if None in names or len(set(names)) < len(names):
-        return [class_colour(n) for n in range(len(works))]
-    return [method_colour(name) for name in names if name is not None]
+        return [class_color(n) for n in range(len(works))]
+    return [method_color(name) for name in names if name is not None]
 
 
 def method_of(work: Work) -> str | None:

@@ -70,25 +70,25 @@ class Uses:
 
     scale: Mapping[str, str]
     targets: Mapping[str, tuple[tuple[str, str], ...]]
-    measures: Mapping[str, tuple[str, ...]]
+    health_metrics: Mapping[str, tuple[str, ...]]
 
 
 def uses(targets: Iterable[TargetShown]) -> Uses:
     """By key."""
     scale: dict[str, str] = {}
     used: dict[str, dict[tuple[str, str], None]] = {}
-    measures: dict[str, dict[str, None]] = {}
+    health_metrics: dict[str, dict[str, None]] = {}
     for target in targets:
         for name in target.found.results:
             scale.setdefault(name, target.found.scale.name)
             used.setdefault(name, {})[target.anchor, target.found.target.name] = None
         for cell in (cell for table in target.tables for cell in table.cells):
             for name in cell.keys:
-                measures.setdefault(name, {})[cell.found.cell.measure] = None
+                health_metrics.setdefault(name, {})[cell.found.cell.measure] = None
     return Uses(
         scale=scale,
         targets={name: tuple(every) for name, every in used.items()},
-        measures={name: tuple(every) for name, every in measures.items()},
+        health_metrics={name: tuple(every) for name, every in health_metrics.items()},
     )
 
 
@@ -113,7 +113,7 @@ def _group(name: str, at: str, results: Mapping[str, Result], asked: Uses) -> Ru
             key=known,
             seed=seed(result.work),
             apart=tuple((name, value_words(value)) for name, value in own.items() if value != shared.get(name)),
-            numbers=_numbers(result, asked.measures.get(known, ())),
+            numbers=_numbers(result, asked.health_metrics.get(known, ())),
             used=asked.targets.get(known, ()),
             state=state(result),
             protocol=protocols.index(result.protocol) + 1 if result.protocol else None,

@@ -43,8 +43,8 @@ def inline(figure: Figure, prefix: str) -> str:
     svg = re.sub(r'(style="[^"]*)font-family:[^;"]*;? ?', r"\1", svg)
     svg = ALIKE.sub(_joined, re.sub(r"\s+", " ", svg))
     svg = PATH.sub(lambda found: f'<path d="{shortened(found[1])}"{found[2]}/>', svg)
-    for colour, name in ((INK, "ink"), ("#000000", "ink"), ("#ffffff", "paper"), ("white", "paper")):
-        svg = svg.replace(f": {colour}", f": var(--{name})")
+    for color, name in ((INK, "ink"), ("#000000", "ink"), ("#ffffff", "paper"), ("white", "paper")):
+        svg = svg.replace(f": {color}", f": var(--{name})")
     return _without_empty(svg.replace("> <", "><"))
 
 

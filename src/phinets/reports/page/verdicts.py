@@ -11,7 +11,7 @@ from phinets.reports.paper_cells import effect_words
 
 ORDER: tuple[VerdictWord, ...] = ("holds", "does not hold", "can't tell")
 SIGNS = {"holds": "yes", "does not hold": "no", "can't tell": "open"}
-"""The name of each verdict's sign, and of its colour."""
+"""The name of each verdict's sign, and of its color."""
 MIDDLE = 120
 """Half the width of a bar, in half pixels."""
 EDGE = 8

@@ -1,4 +1,4 @@
-"""Every change of colour is torchvision's (transforms.v2.functional on float tensors), for a batch at once."""
+"""Every change of color is torchvision's (transforms.v2.functional on float tensors), for a batch at once."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as torchvision
 
-from phinets.views.colour import grey, hue_, jitter_, solarise
+from phinets.views.color import gray, hue_, jitter_, solarise
 from phinets.views.parameters import BRIGHTNESS, CONTRAST, HUE, SATURATION
 from phinets.views.randomness import random_stream
 
@@ -21,7 +21,7 @@ BLENDS = {
 
 
 def photographs(n: int) -> Tensor:
-    """Random colours, with the corner cases that hue has to survive: grey pixels, black, white, and tied channels."""
+    """Random colors, with the corner cases that hue has to survive: gray pixels, black, white, and tied channels."""
     images = torch.rand(n, 3, 9, 7, generator=random_stream(0, "images"))
     images[:, :, 0] = images[:, :1, 0]
     images[:, 1, 1] = images[:, 0, 1]
@@ -63,7 +63,7 @@ def test_no_turn_of_the_hue_changes_nothing() -> None:
 
 def test_grey_is_torchvisions() -> None:
     images = photographs(4)
-    agree(grey(images), torchvision.rgb_to_grayscale(images))
+    agree(gray(images), torchvision.rgb_to_grayscale(images))
 
 
 def test_solarising_is_torchvisions() -> None:

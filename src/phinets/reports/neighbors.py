@@ -30,7 +30,7 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """An image, and its neighbours, the nearest first."""
+    """An image, and its neighbors, the nearest first."""
 
     image: Seen
     near: Sequence[tuple[float, Seen]]
@@ -42,9 +42,9 @@ def same_class(one: Seen, other: Seen) -> bool | None:
     return one.label == other.label if one.label and other.label else None
 
 
-def neighbours_lines(queries: Sequence[Query]) -> list[list[str]]:
+def neighbors_lines(queries: Sequence[Query]) -> list[list[str]]:
     """The data behind the sheet: one line per pair."""
-    head = ["query", "query_label", "rank", "neighbour", "neighbour_label", "cosine"]
+    head = ["query", "query_label", "rank", "neighbor", "neighbor_label", "cosine"]
     return [head] + [
         [query.image.name, query.image.label, str(rank), seen.name, seen.label, f"{cosine:.6f}"]
         for query in queries
@@ -57,14 +57,14 @@ def require_sheet(rows: int, columns: int) -> None:
     if rows > ROWS or rows * columns > PICTURES:
         raise UserError(
             f"a sheet of {rows} rows with {columns} pictures each is too large: it has room for {ROWS} rows and "
-            f"{PICTURES:,} pictures. Ask for fewer --queries (or --query-images), or fewer neighbours with --near."
+            f"{PICTURES:,} pictures. Ask for fewer --queries (or --query-images), or fewer neighbors with --near."
         )
 
 
-def neighbours_sheet(queries: Sequence[Query], title: str) -> Figure:
-    """One row per query: itself, then its neighbours with their cosine and class.
+def neighbors_sheet(queries: Sequence[Query], title: str) -> Figure:
+    """One row per query: itself, then its neighbors with their cosine and class.
 
-    The frame of a neighbour is green where it is of the query's class, red where it is of another one.
+    The frame of a neighbor is green where it is of the query's class, red where it is of another one.
     """
     columns = 1 + max(len(query.near) for query in queries)
     figure = Figure(figsize=(1.25 * columns + 0.3, 1.5 * len(queries) + 0.7), layout="constrained")
@@ -72,8 +72,8 @@ def neighbours_sheet(queries: Sequence[Query], title: str) -> Figure:
     for row, query in zip(grid, queries, strict=True):
         _show(row[0], query.image, _short(query.image.label or query.image.name.rsplit("/", 1)[-1]), None)
         for cell, (cosine, seen) in zip(row[1:], query.near, strict=False):
-            colour = {True: RIGHT, False: WRONG, None: None}[same_class(query.image, seen)]
-            _show(cell, seen, f"{cosine:.2f} {_short(seen.label)}".strip(), colour)
+            color = {True: RIGHT, False: WRONG, None: None}[same_class(query.image, seen)]
+            _show(cell, seen, f"{cosine:.2f} {_short(seen.label)}".strip(), color)
         for cell in row[1 + len(query.near) :]:
             cell.set_axis_off()
     grid[0, 0].set_title("query", color=INK, fontsize=9)
@@ -81,12 +81,12 @@ def neighbours_sheet(queries: Sequence[Query], title: str) -> Figure:
     return figure
 
 
-def _show(cell: Axes, seen: Seen, caption: str, colour: str | None) -> None:
+def _show(cell: Axes, seen: Seen, caption: str, color: str | None) -> None:
     cell.imshow(seen.picture, interpolation="nearest")
     cell.set(xticks=[], yticks=[])
     cell.set_xlabel(caption, fontsize=7, color=INK, labelpad=2)
     for side in cell.spines.values():
-        side.set(visible=colour is not None, linewidth=3, color=colour or INK)
+        side.set(visible=color is not None, linewidth=3, color=color or INK)
 
 
 def _short(text: str) -> str:
