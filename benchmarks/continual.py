@@ -21,8 +21,8 @@ from phinets.runs.continual import Continual, continual
 from phinets.runs.cost import Turn, ratio_of_times, take_turns
 from phinets.runs.recipes import split_shapes
 from phinets.training.loop import Memory
-from phinets.training.schedule import Course
-from phinets.training.step import Trainee, train_step
+from phinets.training.schedule import RunSchedule
+from phinets.training.step import TrainState, train_step
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def main() -> None:
         "plain": replace(config, memory=replace(config.memory, replay="plain")),
     }
     made = {name: continual(one) for name, one in programmes.items()}
-    device = made["finetune"].bench.device
+    device = made["finetune"].run_parts.device
     times = take_turns({name: turn_of(one, options.steps) for name, one in made.items()}, options.rounds, device)
     document = {
         "method": options.method,
@@ -66,28 +66,28 @@ def main() -> None:
 
 def turn_of(programme: Continual, steps: int) -> Turn:
     """Some steps of a run with its memory, from where the last turn left it."""
-    bench = programme.bench
+    run_parts = programme.run_parts
     place = iter(range(0, 10**9, steps))
 
     def go() -> None:
-        first = next(place) % (bench.course.ends[0] - steps)
-        learn(bench.trainee, bench.course, bench.memory, range(first, first + steps))
+        first = next(place) % (run_parts.course.ends[0] - steps)
+        learn(run_parts.train_state, run_parts.course, run_parts.memory, range(first, first + steps))
 
-    return Turn(go, bench.trainee.optimizer.zero_grad, lambda: 0)
+    return Turn(go, run_parts.train_state.optimizer.zero_grad, lambda: 0)
 
 
-def learn(trainee: Trainee, course: Course, memory: Memory | None, steps: range) -> None:
+def learn(train_state: TrainState, course: RunSchedule, memory: Memory | None, steps: range) -> None:
     """The steps as the loop makes them."""
     for step, part in zip(steps, course.stream(steps.start, steps.stop), strict=True):
         views = part.views if memory is None else memory.recalled(step, 0, part)
-        train_step(trainee, [views], rate=1e-3, peak=1e-3)
+        train_step(train_state, [views], rate=1e-3, peak=1e-3)
         if memory is not None:
             memory.keep(step, [part], course.feed_at(step).images)
 
 
 def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
     """Seconds of one reading, of the features in it alone, and the share of a task's training that each takes."""
-    encoder = programme.bench.trainee.learner.encoder("fast")
+    encoder = programme.run_parts.train_state.learner.encoder("fast")
     reader, bank = programme.reader, config.evaluation.final_bank
     whole, features = [], []
     for _ in range(3):
@@ -99,7 +99,7 @@ def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[
             for part in (task.known.labelled.head(bank), task.test.labelled):
                 reader.eye.embedded(part, encoder)
         features.append(perf_counter() - began)
-    training = programme.bench.course.ends[0] * step
+    training = programme.run_parts.course.ends[0] * step
     beyond = median(a - b for a, b in zip(whole, features, strict=True))
     return {
         "seconds": median(whole),

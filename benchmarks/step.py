@@ -24,14 +24,14 @@ from phinets.backbones import backbone as backbone_called
 from phinets.config.cost import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import PretrainConfig, Saving
-from phinets.data import Rejects
+from phinets.data import BadImages
 from phinets.runs.callbacks import Silent
 from phinets.runs.cost import (
     Times,
     Turn,
     bytes_of,
     contender,
-    feed,
+    loader,
     peak_memory,
     ratio_of_memory,
     ratio_of_times,
@@ -44,10 +44,10 @@ from phinets.runs.recipes import SMALL_HEADS
 from phinets.runtime.devices import pick_device
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal
-from phinets.training.loader import Feed, Part
+from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.training.loop import Loop
-from phinets.training.schedule import Course, Leg, Timetable
-from phinets.training.step import Trainee
+from phinets.training.schedule import LearningRateSchedule, RunSchedule, TaskSchedule
+from phinets.training.step import TrainState
 
 FLOOR = "floor"
 LOOP_STEPS = 20
@@ -77,7 +77,7 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
     config = run_config(options)
-    making = feed(config, device, steps=4)
+    making = loader(config, device, steps=4)
     views = next(making.stream(0, 1)).views
     turns = contenders(config, options.methods, device, views)
     times = take_turns(turns, options.rounds, device)
@@ -135,37 +135,37 @@ class ReadyMade:
     def __init__(self, views: Views, batch: int, steps_per_epoch: int) -> None:
         self.views, self.batch, self.steps_per_epoch = views, batch, steps_per_epoch
 
-    def stream(self, first: int, last: int) -> Iterator[Part]:
-        return (Part(self.views, torch.arange(self.batch), ()) for _ in range(first, last))
+    def stream(self, first: int, last: int) -> Iterator[MicroBatch]:
+        return (MicroBatch(self.views, torch.arange(self.batch), ()) for _ in range(first, last))
 
 
-def loop_cost(trainee: Trainee, making: Feed, views: Views, rounds: int) -> dict[str, float]:
+def loop_cost(train_state: TrainState, making: ViewLoader, views: Views, rounds: int) -> dict[str, float]:
     """The loop around the step of X-PhiNet, as a share of bare steps: by itself, and with views made on the way."""
     ready = ReadyMade(views, making.batch, making.steps_per_epoch)
     shares: dict[str, list[float]] = {"share": [], "share_with_views": []}
     for i in range(max(2, rounds // 2)):
-        bare = seconds_of(lambda: steps_on(trainee, views, LOOP_STEPS), making.device)
-        by_itself = seconds_of(lambda: run_loop(trainee, ready), making.device)
-        with_views = seconds_of(lambda: run_loop(trainee, making), making.device)
+        bare = seconds_of(lambda: steps_on(train_state, views, LOOP_STEPS), making.device)
+        by_itself = seconds_of(lambda: run_loop(train_state, ready), making.device)
+        with_views = seconds_of(lambda: run_loop(train_state, making), making.device)
         if i > 0:
             shares["share"].append(by_itself / bare - 1)
             shares["share_with_views"].append(with_views / bare - 1)
     return {name: statistics.median(values) for name, values in shares.items()}
 
 
-def run_loop(trainee: Trainee, feed: Feed | ReadyMade) -> None:
-    timetable = Timetable(steps_per_epoch=LOOP_STEPS, epochs=1, warmup_epochs=0, peak_lr=1e-3)
+def run_loop(train_state: TrainState, loader: ViewLoader | ReadyMade) -> None:
+    timetable = LearningRateSchedule(steps_per_epoch=LOOP_STEPS, epochs=1, warmup_epochs=0, peak_lr=1e-3)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "metrics.jsonl") as journal:
         Loop(
-            trainee=trainee,
-            course=Course((Leg(feed, timetable),)),  # type: ignore[arg-type]
+            train_state=train_state,
+            course=RunSchedule((TaskSchedule(loader, timetable),)),  # type: ignore[arg-type]
             journal=journal,
-            rejects=Rejects(0),
+            bad_images=BadImages(0),
             keeper=Keeper(Path(folder), Saving(), LOOP_STEPS),
             stop=lambda: False,
             look=lambda codes: {},
             save=lambda step: None,
-            watcher=Silent(),
+            callback=Silent(),
             every=0,
         ).run()
 

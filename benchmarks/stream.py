@@ -19,11 +19,11 @@ import tyro
 
 from phinets.config.run import PretrainConfig
 from phinets.data import load
-from phinets.runs.cost import Turn, contender, feed, ratio_of_times, take_turns
+from phinets.runs.cost import Turn, contender, loader, ratio_of_times, take_turns
 from phinets.runs.recipes import SMALL_HEADS
 from phinets.runtime.devices import pick_device
-from phinets.training.loader import Clocked, Feed, Part, ahead
-from phinets.training.step import Trainee, train_step
+from phinets.training.loader import Clocked, MicroBatch, ViewLoader, ahead
+from phinets.training.step import TrainState, train_step
 
 KEPT, ARRIVING = "shapes", "stream:shapes"
 
@@ -52,42 +52,42 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
     config = PretrainConfig(method=options.method, backbone=options.backbone, batch=options.batch, learner=SMALL_HEADS)
-    trainee = contender(config, device)
-    feeds = {name: feed_of(name, config, options.steps, device) for name in (KEPT, ARRIVING)}
-    waits: dict[str, list[float]] = {name: [] for name in feeds}
-    turns = {name: turn_of(trainee, made, waits[name]) for name, made in feeds.items()}
+    train_state = contender(config, device)
+    loaders = {name: feed_of(name, config, options.steps, device) for name in (KEPT, ARRIVING)}
+    waits: dict[str, list[float]] = {name: [] for name in loaders}
+    turns = {name: turn_of(train_state, made, waits[name]) for name, made in loaders.items()}
     times = take_turns(turns, options.rounds, device)
     n = options.steps * options.batch
     document = {
         "setting": f"{options.method}, {options.backbone}, batch {options.batch}, {device}",
-        "images_per_second": {name: n / median(times[name]) for name in feeds},
+        "images_per_second": {name: n / median(times[name]) for name in loaders},
         "time_to_shapes": ratio_of_times(times, ARRIVING, KEPT),
-        "waited": {name: median(waits[name]) / median(times[name]) for name in feeds},
-        "drawing": n / median(drawn(feeds[ARRIVING]) for _ in range(options.rounds)),
+        "waited": {name: median(waits[name]) / median(times[name]) for name in loaders},
+        "drawing": n / median(drawn(loaders[ARRIVING]) for _ in range(options.rounds)),
     }
     print(json.dumps(document) if options.json else table(document))
 
 
-def feed_of(name: str, config: PretrainConfig, steps: int, device: torch.device) -> Feed:
+def feed_of(name: str, config: PretrainConfig, steps: int, device: torch.device) -> ViewLoader:
     """What shows these data."""
     source = replace(config.source, train_images=steps * config.batch, test_images=1)
-    return replace(feed(config, device), images=load(name, source).train.images)
+    return replace(loader(config, device), images=load(name, source).train.images)
 
 
-def turn_of(trainee: Trainee, made: Feed, waits: list[float]) -> Turn:
+def turn_of(train_state: TrainState, made: ViewLoader, waits: list[float]) -> Turn:
     """The turn of a feed: one pass; `waits` is told how long it was waited for."""
-    return Turn(lambda: waits.append(learned(trainee, made)), trainee.optimizer.zero_grad, lambda: 0)
+    return Turn(lambda: waits.append(learned(train_state, made)), train_state.optimizer.zero_grad, lambda: 0)
 
 
-def learned(trainee: Trainee, made: Feed) -> float:
+def learned(train_state: TrainState, made: ViewLoader) -> float:
     """One pass; the seconds in which a step waited for its views."""
-    parts: Clocked[Part] = Clocked(made.stream(0, made.steps_per_epoch))
+    parts: Clocked[MicroBatch] = Clocked(made.stream(0, made.steps_per_epoch))
     for part in parts:
-        train_step(trainee, [part.views], rate=1e-3, peak=1e-3)
+        train_step(train_state, [part.views], rate=1e-3, peak=1e-3)
     return parts.waited
 
 
-def drawn(made: Feed) -> float:
+def drawn(made: ViewLoader) -> float:
     """Seconds in which all pictures are drawn, a batch at a time, by the thread that makes views."""
     began = perf_counter()
     for _ in ahead(partial(made.images.take, rows) for rows in torch.arange(len(made.images)).split(made.batch)):

@@ -23,7 +23,7 @@ from phinets.methods import Learner  # noqa: E402
 from phinets.runs.trainer import run  # noqa: E402
 from phinets.runtime.devices import Precision  # noqa: E402
 from phinets.training.optimizers import build_optimizer  # noqa: E402
-from phinets.training.step import Trainee  # noqa: E402
+from phinets.training.step import TrainState  # noqa: E402
 from tests.data import making  # noqa: E402
 
 torch.set_num_threads(1)  # for tensors this small, more threads only wait for each other
@@ -54,9 +54,9 @@ def tiny_learner(name: str, seed: int = 0, dtype: torch.dtype = torch.float64, *
     return learner.to(dtype)
 
 
-def tiny_trainee(learner: Learner, **optimization: Any) -> Trainee:
+def tiny_train_state(learner: Learner, **optimization: Any) -> TrainState:
     """A learner with its optimizer, on the CPU."""
-    return Trainee(
+    return TrainState(
         learner=learner,
         optimizer=build_optimizer(learner, Optimization(**optimization)),
         precision=Precision("fp32", torch.device("cpu")),

@@ -172,7 +172,7 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
     from phinets.cli.train import Terminal
 
     console = Console(file=io.StringIO(), width=200)
-    Terminal(console).told("'pictures/[/red]/[bold]x.png' can't be used")
+    Terminal(console).on_message("'pictures/[/red]/[bold]x.png' can't be used")
     assert "pictures/[/red]/[bold]x.png" in console.file.getvalue()  # type: ignore[attr-defined]
 
 

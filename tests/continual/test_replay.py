@@ -20,7 +20,7 @@ from phinets.config.views import PLANS, Augmentation
 from phinets.continual.replay import Replay, brought_to, share_of_the_new
 from phinets.data import InMemory, Taken
 from phinets.runtime import distributed
-from phinets.training.loader import Feed, Part
+from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import apply, draw, make_views, prepare, random_stream
 
 SEED, BATCH, BUFFER, SIZE, STEPS = 3, 8, 11, 10, 9
@@ -30,14 +30,14 @@ STATISTICS = (PLAN.mean, PLAN.std)
 MIXUP, PLAIN = (Remembering(replay=kind, buffer=BUFFER) for kind in ("mixup", "plain"))
 
 
-def feed(anchor: Anchor | None = "original", **changes: Any) -> Feed:
-    whole = Feed(
+def loader(anchor: Anchor | None = "original", **changes: Any) -> ViewLoader:
+    whole = ViewLoader(
         images=InMemory(PIXELS), plan=PLAN, anchor=anchor, batch=BATCH, seed=SEED, size=SIZE, device=torch.device("cpu")
     )
     return replace(whole, **changes)
 
 
-def parts_of(shown: Feed, step: int) -> list[Part]:
+def parts_of(shown: ViewLoader, step: int) -> list[MicroBatch]:
     order = shown.order(shown.epoch_of(step))
     return [shown.part(step, number, order) for number in range(shown.parts)]
 
@@ -45,16 +45,16 @@ def parts_of(shown: Feed, step: int) -> list[Part]:
 def seen_by(replay: Replay, steps: range) -> Iterator[list[Views]]:
     """What is learned from in each step, part by part."""
     for step in steps:
-        parts = parts_of(replay.feed, step)
+        parts = parts_of(replay.loader, step)
         yield [replay.recalled(step, number, part) for number, part in enumerate(parts)]
-        replay.keep(step, parts, replay.feed.images)
+        replay.keep(step, parts, replay.loader.images)
 
 
 @dataclass
 class Restated:
     """A buffer as lists: Vitter's algorithm item by item, each image augmented by itself."""
 
-    shown: Feed
+    shown: ViewLoader
     images: list[Tensor] = field(default_factory=list)
     views: list[Tensor] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class Restated:
         stream = random_stream(SEED, "recall", step)
         return torch.randperm(len(self.images), generator=stream)[:BATCH].tolist()
 
-    def keep(self, step: int, part: Part) -> None:
+    def keep(self, step: int, part: MicroBatch) -> None:
         for row in range(BATCH):
             item = step * BATCH + row
             image, view = PIXELS[part.rows[row]], part.views.second[row]
@@ -94,7 +94,7 @@ class Restated:
         prepared = [make_views(self.images[slot][None], PLAN, random_stream(0)).anchor for slot in chosen]
         return torch.cat([anchor for anchor in prepared if anchor is not None])
 
-    def mixed(self, step: int, part: Part) -> Views:
+    def mixed(self, step: int, part: MicroBatch) -> Views:
         new, chosen = part.views, self.chosen(step)
         ours = np.random.RandomState(random_stream(SEED, "lambda", step).initial_seed()).beta(0.4, 0.4)
         cropped = Augmentation(crop_scale=(0.08, 1.0), interpolation="bicubic", jitter_p=0.0, gray_p=0.0)
@@ -103,7 +103,7 @@ class Restated:
         third = self.third(chosen, random_stream(SEED, "recall-anchor", step))
         return each(new, Views(first, second, third), lambda n, o: ours * n + (1 - ours) * o)
 
-    def lengthened(self, step: int, part: Part) -> Views:
+    def lengthened(self, step: int, part: MicroBatch) -> Views:
         chosen = self.chosen(step)
         stream = random_stream(SEED, "recall-views", step)
         assert isinstance(PLAN.first, Augmentation)
@@ -132,7 +132,7 @@ def assert_same(ours: Views, theirs: Views, tolerance: float = 0.0) -> None:
 @pytest.mark.parametrize("anchor", [None, "original", "augmented"])
 @pytest.mark.parametrize("kind", [MIXUP, PLAIN], ids=["mixup", "plain"])
 def test_replay_is_what_a_loop_over_single_images_makes_of_it(kind: Remembering, anchor: Anchor | None) -> None:
-    shown = feed(anchor)
+    shown = loader(anchor)
     told = Restated(shown)
     for step, (ours,) in enumerate(seen_by(Replay(kind, shown), range(STEPS))):
         (part,) = parts_of(shown, step)
@@ -143,13 +143,13 @@ def test_replay_is_what_a_loop_over_single_images_makes_of_it(kind: Remembering,
 
 
 def test_the_first_step_has_nothing_to_remember() -> None:
-    shown = feed()
+    shown = loader()
     (part,) = parts_of(shown, 0)
     assert Replay(MIXUP, shown).recalled(0, 0, part) is part.views
 
 
 def test_a_batch_is_drawn_from_the_buffer_without_repetition_and_another_in_each_step() -> None:
-    replay = Replay(MIXUP, feed())
+    replay = Replay(MIXUP, loader())
     list(seen_by(replay, range(3)))
     batches = [replay.drawn(step).tolist() for step in range(3, 20)]
     assert all(len(set(batch)) == BATCH and max(batch) < BUFFER for batch in batches)
@@ -160,7 +160,7 @@ def test_a_batch_is_drawn_from_the_buffer_without_repetition_and_another_in_each
 @pytest.mark.parametrize("kind", [MIXUP, PLAIN], ids=["mixup", "plain"])
 @pytest.mark.parametrize("anchor", ["original", "augmented"])
 def test_in_parts_the_same_is_seen_to_the_last_bit(kind: Remembering, anchor: Anchor) -> None:
-    whole, parted = Replay(kind, feed(anchor)), Replay(kind, feed(anchor, parts=4))
+    whole, parted = Replay(kind, loader(anchor)), Replay(kind, loader(anchor, parts=4))
     for (one,), four in zip(seen_by(whole, range(STEPS)), seen_by(parted, range(STEPS)), strict=True):
         assert_same(one, joined(four, halves=len(one.first) > BATCH))
     assert torch.equal(whole.reservoir.views, parted.reservoir.views)
@@ -195,15 +195,17 @@ class Exchange:
         return every
 
 
-def in_a_team(monkeypatch: pytest.MonkeyPatch, feeds: list[Feed]) -> tuple[list[list[list[Views]]], list[Replay], int]:
-    exchange = Exchange(len(feeds))
+def in_a_team(
+    monkeypatch: pytest.MonkeyPatch, loaders: list[ViewLoader]
+) -> tuple[list[list[list[Views]]], list[Replay], int]:
+    exchange = Exchange(len(loaders))
     monkeypatch.setattr(distributed, "gather_objects", exchange)
-    monkeypatch.setattr(distributed, "world_size", lambda: len(feeds))
-    replays = [Replay(MIXUP, one) for one in feeds]
-    seen: list[list[list[Views]]] = [[] for _ in feeds]
+    monkeypatch.setattr(distributed, "world_size", lambda: len(loaders))
+    replays = [Replay(MIXUP, one) for one in loaders]
+    seen: list[list[list[Views]]] = [[] for _ in loaders]
     threads = [
         Thread(target=lambda i=i: seen[i].extend(seen_by(replays[i], range(40))), name=f"rank {i}")
-        for i in range(len(feeds))
+        for i in range(len(loaders))
     ]
     for thread in threads:
         thread.start()
@@ -214,9 +216,9 @@ def in_a_team(monkeypatch: pytest.MonkeyPatch, feeds: list[Feed]) -> tuple[list[
 
 def test_two_processes_see_and_remember_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes with two parts each; they exchange only where a step leaves something behind."""
-    whole = Replay(MIXUP, feed())
+    whole = Replay(MIXUP, loader())
     alone = [views for (views,) in seen_by(whole, range(40))]
-    seen, replays, calls = in_a_team(monkeypatch, [feed(parts=2, ranks=2, rank=rank) for rank in range(2)])
+    seen, replays, calls = in_a_team(monkeypatch, [loader(parts=2, ranks=2, rank=rank) for rank in range(2)])
     for step, one in enumerate(alone):
         pieces = [seen[rank][step][number] for number in range(2) for rank in range(2)]
         assert_same(one, joined(pieces, halves=False))
@@ -229,12 +231,12 @@ def test_two_processes_see_and_remember_what_one_does(monkeypatch: pytest.Monkey
 
 
 def test_who_takes_over_its_state_sees_what_would_have_come() -> None:
-    first = Replay(MIXUP, feed())
+    first = Replay(MIXUP, loader())
     list(seen_by(first, range(4)))
     file = io.BytesIO()
     torch.save(first.state(), file)
     file.seek(0)
-    second = Replay(MIXUP, feed())
+    second = Replay(MIXUP, loader())
     second.restore(torch.load(file, weights_only=True))
     for (one,), (two,) in zip(seen_by(first, range(4, 12)), seen_by(second, range(4, 12)), strict=True):
         assert_same(one, two)
@@ -252,17 +254,17 @@ class Counted:
 
 
 def test_only_what_is_kept_is_fetched() -> None:
-    replay, counted = Replay(MIXUP, feed()), Counted()
+    replay, counted = Replay(MIXUP, loader()), Counted()
     kept = 0
     for step in range(30):
         slots = replay.reservoir.slots(step * BATCH, BATCH)
         kept += len(slots[slots >= 0].unique())
-        replay.keep(step, parts_of(replay.feed, step), counted)  # type: ignore[arg-type]
+        replay.keep(step, parts_of(replay.loader, step), counted)  # type: ignore[arg-type]
     assert counted.asked == kept < 30 * BATCH / 2
 
 
 def test_what_was_remembered_looks_neither_mixed_nor_augmented() -> None:
-    replay = Replay(MIXUP, feed())
+    replay = Replay(MIXUP, loader())
     list(seen_by(replay, range(STEPS)))
     known = {image.numpy().tobytes() for image in PIXELS}
     assert all(image.numpy().tobytes() in known for image in replay.reservoir.images)
@@ -279,7 +281,7 @@ def test_lambda_is_beta_distributed_and_another_in_each_step() -> None:
 
 
 def test_a_nearly_certain_lambda_leaves_either_the_new_or_the_old() -> None:
-    shown = feed()
+    shown = loader()
     replay = Replay(replace(MIXUP, mixup_alpha=1e-3), shown)
     list(seen_by(replay, range(1)))
     (part,) = parts_of(shown, 1)
@@ -299,7 +301,7 @@ def test_images_of_another_size_are_remembered_as_an_evaluator_shows_them() -> N
 
 
 def test_views_come_in_the_precision_and_layout_that_the_learner_takes() -> None:
-    double = Replay(MIXUP, feed(dtype=torch.float64))
+    double = Replay(MIXUP, loader(dtype=torch.float64))
     *_, (views,) = seen_by(double, range(3))
     for view in views:
         assert view is not None
@@ -308,7 +310,7 @@ def test_views_come_in_the_precision_and_layout_that_the_learner_takes() -> None
 
 
 def test_another_buffer_s_state_is_refused() -> None:
-    replay = Replay(MIXUP, feed())
+    replay = Replay(MIXUP, loader())
     list(seen_by(replay, range(4)))
     with pytest.raises(UserError, match="--buffer"):
-        Replay(replace(MIXUP, buffer=9), feed()).restore(replay.state())
+        Replay(replace(MIXUP, buffer=9), loader()).restore(replay.state())

@@ -17,7 +17,7 @@ from phinets.data import DATA, Files, ImageSet, fingerprint, load
 from phinets.data.arriving import ArrivingFiles
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from tests.data import making
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
@@ -185,15 +185,15 @@ def test_some_of_the_endless_are_counted_anew() -> None:
 @pytest.mark.parametrize(("ranks", "parts"), [(1, 1), (2, 1), (1, 4)])
 def test_in_one_pass_each_picture_is_seen_exactly_once_in_the_order_of_arrival(ranks: int, parts: int) -> None:
     images = load("stream:shapes", SMALL).train.images
-    feeds = [
-        Feed(
+    loaders = [
+        ViewLoader(
             images=images, plan=PLANS["none"], anchor=None, batch=16, seed=0, size=8, device=torch.device("cpu"),
             parts=parts, rank=rank, ranks=ranks,
         )
         for rank in range(ranks)
     ]  # fmt: skip
-    steps = feeds[0].steps_per_epoch
-    streams = [feed.stream(0, 2 * steps) for feed in feeds]
+    steps = loaders[0].steps_per_epoch
+    streams = [loader.stream(0, 2 * steps) for loader in loaders]
     turns = [next(stream) for _ in range(2 * steps * parts) for stream in streams]
     rows = torch.cat([turn.rows for turn in turns]).tolist()
     assert rows == 2 * list(range(288))

@@ -10,7 +10,7 @@ from PIL import Image
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data import Bad, Rejects, load
+from phinets.data import BadImage, BadImages, load
 from phinets.data.files import Files, square
 from phinets.data.pictures import UnusableError
 from phinets.runs.trainer import run
@@ -92,15 +92,15 @@ def test_where_no_picture_is_good_the_first_is_named(tmp_path: Path) -> None:
 
 
 def test_each_bad_image_counts_once_and_too_many_are_fatal() -> None:
-    rejects = Rejects(limit=1)
+    bad_images = BadImages(limit=1)
     for _ in range(2):
-        rejects.add([Bad("a.png", "torn")])
-    assert rejects.drain() == [Bad("a.png", "torn")]
-    assert rejects.drain() == []
-    rejects.require_few()
-    rejects.add([Bad("b.png", "torn too")])
+        bad_images.add([BadImage("a.png", "torn")])
+    assert bad_images.drain() == [BadImage("a.png", "torn")]
+    assert bad_images.drain() == []
+    bad_images.require_few()
+    bad_images.add([BadImage("b.png", "torn too")])
     with pytest.raises(UserError, match=r"2 images can't be used.*'b\.png': torn too.*--max-bad-images"):
-        rejects.require_few()
+        bad_images.require_few()
 
 
 def test_a_run_skips_a_few_bad_images_names_each_once_and_counts_them(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_run_skips_a_few_bad_images_names_each_once_and_counts_them(tmp_path: 
     root = write_folder(tmp_path / "photos", good=60, bad=names)
     listener = Listener()
     config = replace(TINY, data=f"folder:{root}", source=DataOptions(image_size=16, max_bad_images=4))
-    record = run(config, tmp_path / "run", watcher=listener)
+    record = run(config, tmp_path / "run", callback=listener)
     lines = [row for row in record.journal if row["kind"] == "bad-image"]
     train = {Path(path).name for path in load(config.data, config.source).train.images.paths}  # type: ignore[attr-defined]
     assert {Path(row["path"]).name for row in lines} == set(names) & train

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 def test_every_measure_is_in_the_journal_when_asked_for(miniature: RunRecord) -> None:
-    looks = [row for row in miniature.journal if row["kind"] == "look"]
+    looks = [row for row in miniature.journal if row["kind"] == "eval"]
     wanted = {"alignment", "uniformity", "slow_cosine", "slow_distance", "knn_slow"}
     wanted |= {f"stable_rank_{layer}" for layer in ("h1", "h2", "g1", "g2")}
     for row in looks:
@@ -51,7 +51,7 @@ def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers:
 
 
 def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
-    last = [row for row in miniature.journal if row["kind"] == "look"][-1]
+    last = [row for row in miniature.journal if row["kind"] == "eval"][-1]
     found = report(run_folder, HealthOptions(), CPU)
     for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
         assert found.readings[name] == pytest.approx(last[name], rel=1e-4)

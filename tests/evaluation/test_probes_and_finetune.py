@@ -16,7 +16,7 @@ from phinets.config.errors import UserError
 from phinets.config.exam import EvalOptions
 from phinets.config.probes import FineTuning, LabelShare, PaperProbe
 from phinets.config.views import PLANS
-from phinets.data import ImageSet, InMemory, Rejects
+from phinets.data import BadImages, ImageSet, InMemory
 from phinets.evaluation.encoders import Subject
 from phinets.evaluation.evaluator import Eye
 from phinets.evaluation.feature_sets import Examined
@@ -43,7 +43,7 @@ def colors(n: int = 60) -> Examined:
     part = ImageSet(InMemory(pixels), labels)
     torch.manual_seed(0)
     who = replace(_anyone(), encoder=TinyEncoder())
-    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=CPU, rejects=Rejects(0))
+    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=CPU, bad_images=BadImages(0))
     return Examined(
         place=Path("x"),
         subject=who,

@@ -14,7 +14,7 @@ from phinets.config.exam import EvalOptions
 from phinets.config.record import RunRecord, Score
 from phinets.config.run import DataOptions, EvalConfig
 from phinets.config.views import PLANS
-from phinets.data import ImageSet, InMemory, Rejects, Split
+from phinets.data import BadImages, ImageSet, InMemory, Split
 from phinets.evaluation.encoders import subject
 from phinets.evaluation.evaluator import Eye, Judge, require_classes
 from phinets.evaluation.feature_sets import embedding, examined, in_memory
@@ -38,7 +38,7 @@ def test_the_command_s_numbers_are_the_run_s(miniature: RunRecord, run_folder: P
 
 def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, run_folder: Path) -> None:
     """Its bank and its queries hold all images here, so it must say what the judgement after the run says."""
-    last = [row for row in miniature.journal if row["kind"] == "look"][-1]
+    last = [row for row in miniature.journal if row["kind"] == "eval"][-1]
     assert last["knn"] == miniature.summary.knn
     assert last["knn_slow"] == miniature.summary.knn_slow
 
@@ -147,7 +147,7 @@ def test_the_run_s_bank_is_the_command_s(run_folder: Path, tmp_path: Path) -> No
 def test_a_run_on_data_that_tell_nothing_apart_is_not_judged_and_says_why(labels: list[int] | None, says: str) -> None:
     pixels = torch.zeros(6, 3, 8, 8, dtype=torch.uint8)
     part = ImageSet(InMemory(pixels), None if labels is None else torch.tensor(labels))
-    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), rejects=Rejects(0))
+    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), bad_images=BadImages(0))
     judge = Judge(split=Split(part, part, ("a", "b", "c", "d")), eye=eye, protocol=EvalConfig())
     assert judge.score(None) == Score(knn=None, linear=None)
     assert judge.live_knn(TinyEncoder()) is None

@@ -10,7 +10,7 @@ from phinets.config.continual import Reading, Readout
 from phinets.config.run import EvalConfig
 from phinets.config.views import PLANS
 from phinets.continual.tasks import Stream, Task
-from phinets.data import ImageSet, InMemory, Rejects
+from phinets.data import BadImages, ImageSet, InMemory
 from phinets.evaluation.evaluator import Eye
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
@@ -52,7 +52,7 @@ STREAM = Stream(tasks=(task(1, (0, 1)), task(2, (2, 3)), task(3, (4, 5))), class
 
 
 def reader(stream: Stream = STREAM, **reading: object) -> Reader:
-    eye = Eye(plan=PLANS["ucl"], size=SIZE, device=torch.device("cpu"), rejects=Rejects(0))
+    eye = Eye(plan=PLANS["ucl"], size=SIZE, device=torch.device("cpu"), bad_images=BadImages(0))
     return Reader(stream=stream, eye=eye, evaluation=JUDGING, reading=Reading(**{"readouts": READOUTS, **reading}))  # type: ignore[arg-type]
 
 

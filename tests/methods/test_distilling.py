@@ -15,7 +15,7 @@ from phinets.methods import distil
 from phinets.methods.distilling import Distiller
 from phinets.runtime import distributed
 from phinets.training.step import has_idle_parameters, train_step
-from tests.conftest import tiny_learner, tiny_trainee, tiny_views
+from tests.conftest import tiny_learner, tiny_train_state, tiny_views
 
 
 def distilled(name: str, weight: float = 0.5, seed: int = 0) -> Learner:
@@ -30,9 +30,9 @@ def distiller_of(learner: Learner) -> Distiller:
 
 
 def learn(learner: Learner, steps: int = 3, seed: int = 0) -> Learner:
-    trainee = tiny_trainee(learner, weight_decay=0.0)
+    train_state = tiny_train_state(learner, weight_decay=0.0)
     for step in range(steps):
-        train_step(trainee, [tiny_views(seed=seed + step)], rate=0.1, peak=0.1)
+        train_step(train_state, [tiny_views(seed=seed + step)], rate=0.1, peak=0.1)
     return learner
 
 
@@ -137,8 +137,8 @@ def test_what_was_known_becomes_more_predictable(name: str) -> None:
     learner = learn(distilled(name, weight=5.0))
     learner.begin_task(1)
     views = tiny_views(seed=9)
-    trainee = tiny_trainee(learner, weight_decay=0.0)
-    seen = [train_step(trainee, [views], rate=0.05, peak=0.05).terms["distil"] for _ in range(15)]
+    train_state = tiny_train_state(learner, weight_decay=0.0)
+    seen = [train_step(train_state, [views], rate=0.05, peak=0.05).terms["distil"] for _ in range(15)]
     assert seen[-1] < seen[0] - 0.05 * abs(seen[0])
 
 

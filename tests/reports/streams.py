@@ -67,7 +67,7 @@ def stream_record(
         done = i / per_task
         task = 0 if i == 0 else -(-i // per_task)
         share = 0.0 if i == 0 else done - task + 1
-        place = {"kind": "reading", "step": round(STEPS * done), "epoch": done, "task": task, "share": share}
+        place = {"kind": "task-eval", "step": round(STEPS * done), "epoch": done, "task": task, "share": share}
         for clock in clocks:
             known = accuracy(tasks, done, seed, clock)
             for readout, less in zip(readouts, (0.0, 30.0), strict=False):

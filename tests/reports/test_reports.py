@@ -22,7 +22,7 @@ SUMMARY = Summary(
 JOURNAL = [
     {"kind": "step", "step": 1, "epoch": 0.5, "loss": 1.0, "sim1": -0.2, "sim2": 1.2, "lr": 0.1},
     {"kind": "step", "step": 2, "epoch": 1.0, "loss": 0.5, "sim1": -0.4, "sim2": 0.9, "lr": 0.05},
-    {"kind": "look", "step": 2, "epoch": 1.0, "knn": 44.0, "spread": 0.9, "effective_rank": 12.0, "dead_share": 0.0},
+    {"kind": "eval", "step": 2, "epoch": 1.0, "knn": 44.0, "spread": 0.9, "effective_rank": 12.0, "dead_share": 0.0},
 ]
 
 
@@ -87,9 +87,9 @@ def test_the_architecture_names_what_each_panel_adds() -> None:
 def test_the_bar_tells_all_it_promises(terminal: bool) -> None:
     out = io.StringIO()
     bar = LiveBar(Console(file=out, force_terminal=terminal, width=80), steps=2)
-    bar.stepped(JOURNAL[0], 1234.0, 0.02)
-    bar.looked(JOURNAL[2])
-    bar.stepped(JOURNAL[1], 1234.0, 0.02)
+    bar.on_step(JOURNAL[0], 1234.0, 0.02)
+    bar.on_eval(JOURNAL[2])
+    bar.on_step(JOURNAL[1], 1234.0, 0.02)
     bar.close()
     news = bar.line()
     for word in (

@@ -21,7 +21,7 @@ from phinets.training.run_folder import write_config, write_json
 from tests.page import faking
 from tests.reports.streams import stream_record
 
-LOOK = {"kind": "look", "step": 4, "epoch": 1.0, "images": 32, "knn": 41.0, "spread": 0.9, "effective_rank": 12.0}
+LOOK = {"kind": "eval", "step": 4, "epoch": 1.0, "images": 32, "knn": 41.0, "spread": 0.9, "effective_rank": 12.0}
 STEP = {"kind": "step", "step": 2, "epoch": 0.5, "loss": -0.5, "sim1": -0.4, "lr": 0.1}
 SUMMARY = Summary(
     method="phinet", backbone="resnet-tiny", data="shapes", seed=0, steps=4, verdict="healthy", spread=0.9,

@@ -94,8 +94,8 @@ def assert_same_end(ours: Path, theirs: Path) -> None:
 
 
 def test_the_matrix_is_full_and_one_row_comes_after_each_task(record: ContinualRecord) -> None:
-    ends = continual(record.config).bench.course.ends
-    readings = [row for row in record.journal if row["kind"] == "reading"]
+    ends = continual(record.config).run_parts.course.ends
+    readings = [row for row in record.journal if row["kind"] == "task-eval"]
     assert [row["step"] for row in readings[:: 2 * 2]] == [0, *ends]
     assert len(record.summary.readings) == 4
     for found in record.summary.readings:
@@ -157,7 +157,7 @@ def test_a_stream_of_one_task_is_an_ordinary_run(tmp_path: Path) -> None:
 def test_what_comes_later_changes_nothing_about_what_came_before(folder: Path, tmp_path: Path) -> None:
     longer = replace(STREAM, keep_tasks=True)
     shorter = replace(longer, stream=Tasks(tasks="2x3"))
-    ends = continual(longer).bench.course.ends
+    ends = continual(longer).run_parts.course.ends
     run_stream(longer, tmp_path / "longer")
     run_stream(shorter, tmp_path / "shorter")
     states = [dict(checkpoints(tmp_path / name / "checkpoints"))[ends[1]] for name in ("longer", "shorter")]
@@ -171,7 +171,7 @@ def test_readings_in_the_middle_of_a_task_leave_what_is_learned_alone(folder: Pa
     often = replace(STREAM, reading=replace(STREAM.reading, evals_per_task=3))
     found = run_stream(often, tmp_path / "often")
     assert_equal(load_file(folder / "backbone.safetensors"), load_file(tmp_path / "often" / "backbone.safetensors"))
-    shares = [row["share"] for row in found.journal if row["kind"] == "reading"][:: 2 * 2]
+    shares = [row["share"] for row in found.journal if row["kind"] == "task-eval"][:: 2 * 2]
     assert len(shares) == 1 + 3 * 3
     assert shares[3::3] == [1.0, 1.0, 1.0]
     assert all(0.2 < share < 0.8 for i, share in enumerate(shares[1:]) if i % 3 != 2)
@@ -180,10 +180,10 @@ def test_readings_in_the_middle_of_a_task_leave_what_is_learned_alone(folder: Pa
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_cut_in_the_middle_of_a_task_ends_as_if_it_had_not_been(strategy: str, tmp_path: Path) -> None:
     config = replace(STREAM, memory=STRATEGIES[strategy], epochs_per_task=1, stream=Tasks(tasks="2x3"))
-    end = continual(config).bench.course.ends[0]
+    end = continual(config).run_parts.course.ends[0]
     cut = (end // 3 + 1) * 3  # a checkpoint is due after it, and not yet written
     with pytest.raises(PowerCutError):
-        run_stream(config, tmp_path / "cut", watcher=AtStep(cut, power_cut))
+        run_stream(config, tmp_path / "cut", callback=AtStep(cut, power_cut))
     assert end <= newest(tmp_path / "cut")["step"] < cut
     resume_stream(tmp_path / "cut")
     run_stream(config, tmp_path / "whole")
@@ -205,7 +205,7 @@ def test_every_learner_learns_a_stream(name: str, tmp_path: Path) -> None:
 def test_every_family_of_learners_goes_on_with_a_stream(name: str, tmp_path: Path) -> None:
     config = replace(STREAM, method=name, epochs_per_task=1, stream=Tasks(tasks="2x3"))
     with pytest.raises(PowerCutError):
-        run_stream(config, tmp_path / "cut", watcher=AtStep(3, power_cut))
+        run_stream(config, tmp_path / "cut", callback=AtStep(3, power_cut))
     resume_stream(tmp_path / "cut")
     run_stream(config, tmp_path / "whole")
     assert_same_end(tmp_path / "cut", tmp_path / "whole")
@@ -220,8 +220,8 @@ def test_a_run_cut_while_it_is_read_out_between_two_tasks_ends_as_if_it_had_not_
                 power_cut()
 
     with pytest.raises(PowerCutError):
-        run_stream(STREAM, tmp_path / "cut", watcher=AtReading(-1, power_cut))
-    assert newest(tmp_path / "cut")["step"] == continual(STREAM).bench.course.ends[1]
+        run_stream(STREAM, tmp_path / "cut", callback=AtReading(-1, power_cut))
+    assert newest(tmp_path / "cut")["step"] == continual(STREAM).run_parts.course.ends[1]
     resume_stream(tmp_path / "cut")
     assert_same_end(tmp_path / "cut", folder)
 
@@ -229,7 +229,7 @@ def test_a_run_cut_while_it_is_read_out_between_two_tasks_ends_as_if_it_had_not_
 def test_a_signal_in_the_middle_of_a_task_keeps_the_step_and_tells_the_way_on(folder: Path, tmp_path: Path) -> None:
     place = tmp_path / "run"
     with pytest.raises(StoppedError, match=r"SIGTERM after step 10\..*phinets continual --resume"):
-        run_stream(STREAM, place, watcher=AtStep(9, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+        run_stream(STREAM, place, callback=AtStep(9, lambda: os.kill(os.getpid(), signal.SIGTERM)))
     resume_stream(place)
     assert_same_end(place, folder)
 
@@ -243,7 +243,7 @@ def test_cassle_s_frozen_encoder_is_the_one_before_the_last_task(tmp_path: Path)
     config = replace(STREAM, memory=STRATEGIES["cassle"], keep_tasks=True, epochs_per_task=1)
     run_stream(config, tmp_path / "run")
     kept = dict(checkpoints(tmp_path / "run" / "checkpoints"))
-    ends = continual(config).bench.course.ends
+    ends = continual(config).run_parts.course.ends
     before, last = (load_checkpoint(kept[end])["learner"] for end in ends[1:])
     frozen = {k.split("frozen.")[1]: v for k, v in last.items() if k.startswith("distiller.frozen.")}
     assert_equal(frozen, {k[2:]: v for k, v in before.items() if k.startswith("f.")})
@@ -316,8 +316,8 @@ def test_a_torn_last_checkpoint_is_told_and_the_one_before_leads_to_the_same_end
     newer = checkpoints(tmp_path / "torn" / "checkpoints")[-1][1]
     newer.write_bytes(newer.read_bytes()[:-100])
     listener = Listener()
-    append(tmp_path / "torn", Appended(data=places[1], epochs=1), watcher=listener)
-    assert any("torn or altered" in told for told in listener.heard)
+    append(tmp_path / "torn", Appended(data=places[1], epochs=1), callback=listener)
+    assert any("torn or altered" in on_message for on_message in listener.heard)
     append(tmp_path / "whole", Appended(data=places[1], epochs=1))
     assert_same_end(tmp_path / "torn", tmp_path / "whole")
 
@@ -327,9 +327,9 @@ def test_an_append_that_was_cut_at_once_goes_on(places: list[str], tmp_path: Pat
     config = replace(STREAM, stream=Tasks(task_data=tuple(places[:2])), epochs_per_task=1)
     for name in ("cut", "whole"):
         run_stream(config, tmp_path / name)
-    total = continual(config).bench.course.total
+    total = continual(config).run_parts.course.total
     with pytest.raises(PowerCutError):
-        append(tmp_path / "cut", Appended(data=places[2], epochs=1), watcher=After(total))
+        append(tmp_path / "cut", Appended(data=places[2], epochs=1), callback=After(total))
     assert newest(tmp_path / "cut")["step"] == total
     resume_stream(tmp_path / "cut")
     append(tmp_path / "whole", Appended(data=places[2], epochs=1))
@@ -342,7 +342,7 @@ class After(Silent):
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
         if row["step"] > self.step:
             power_cut()
 
@@ -451,10 +451,10 @@ def test_torch_s_generator_is_neither_used_nor_moved(folder: Path, tmp_path: Pat
 
 def test_the_model_card_of_a_stream_s_encoder_tells_its_own_readouts(record: ContinualRecord, tmp_path: Path) -> None:
     exported(Path(record.folder), "safetensors", tmp_path / "slow.safetensors", encoder="slow")
-    told = (tmp_path / "slow.safetensors.md").read_text()
+    on_message = (tmp_path / "slow.safetensors.md").read_text()
     for found in record.summary.readings:
-        assert (f"| {found.readout} | {found.average:.2f} | {found.forgetting_max:.2f} |" in told) == (
+        assert (f"| {found.readout} | {found.average:.2f} | {found.forgetting_max:.2f} |" in on_message) == (
             found.encoder == "slow"
         )
-    assert "raw pixels" not in told
-    assert all(task in told for task in record.summary.tasks)
+    assert "raw pixels" not in on_message
+    assert all(task in on_message for task in record.summary.tasks)

@@ -175,7 +175,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, name: str, when: Callable[..., bool]
     ("name", "when"),
     [
         ("build_learner", lambda config, *_: config.method == "byol"),
-        ("steps_on", lambda trainee, _: trainee.learner.slow is not None),
+        ("steps_on", lambda train_state, _: train_state.learner.slow is not None),
     ],
 )
 def test_a_learner_that_does_not_fit_is_told_and_the_others_are_measured(
@@ -207,7 +207,7 @@ def test_without_simsiam_there_are_numbers_but_no_ratios(monkeypatch: pytest.Mon
 
 
 def test_views_that_do_not_fit_leave_every_learner_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, "feed", lambda *_: True)
+    refuse(monkeypatch, "loader", lambda *_: True)
     assert [row.out_of_memory for row in costs(TINY, ["simsiam", "phinet"], 1, CPU)] == [True, True]
 
 
@@ -218,7 +218,7 @@ def test_a_batch_that_no_machine_holds_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("n", [16, cost.DRAWN + 3])
 def test_a_batch_has_as_many_images_as_asked_for(n: int) -> None:
-    assert len(cost.feed(replace(TINY, batch=n), CPU, steps=2).images) == 2 * n
+    assert len(cost.loader(replace(TINY, batch=n), CPU, steps=2).images) == 2 * n
 
 
 # devices

@@ -67,7 +67,7 @@ class Cutter(Unwatched):
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
 
         self.left -= 1
         if self.left == 0:
@@ -115,17 +115,17 @@ def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord)
 @pytest.mark.parametrize("arm", ["encoder", "scratch"])
 def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: DetectionRecord, home: Path) -> None:
     detector = phinets.load_detector(record.folder, arm, device="cpu")
-    told = read_found(Path(record.folder) / arm / "found.json")
+    on_message = read_found(Path(record.folder) / arm / "found.json")
     names = (home / "ImageSets" / "Main" / "test.txt").read_text().split()
     paths = [home / "JPEGImages" / f"{name}.jpg" for name in names]
     opened = [Image.open(path) for path in paths]
     arrays = np.stack([np.asarray(Image.open(path)) for path in paths])
     assert detector.classes == ("bar", "square")
-    assert sum(len(one.scores) for one in told) > 0
+    assert sum(len(one.scores) for one in on_message) > 0
     for given in (paths, opened, arrays, list(arrays)):
         found = detector(given)
-        assert len(found) == len(told) == 6
-        for one, wanted in zip(found, told, strict=True):
+        assert len(found) == len(on_message) == 6
+        for one, wanted in zip(found, on_message, strict=True):
             assert all(np.array_equal(mine, theirs) for mine, theirs in zip(one, wanted, strict=True))
     assert len(detector(paths[0])) == 1
 
@@ -157,7 +157,7 @@ def test_cut_and_gone_on_equals_uncut_bit_for_bit(
 ) -> None:
     folder = tmp_path / "cut"
     with pytest.raises(StoppedError, match=r"stopped by SIGTERM after step .* Go on with: phinets detect --resume"):
-        detect(run_folder, quick(home, scratch=True), folder, watcher=Cutter(steps))
+        detect(run_folder, quick(home, scratch=True), folder, callback=Cutter(steps))
     assert not (folder / "summary.json").exists()
     resumed = resume_detection(folder)
     for arm in ("encoder", "scratch"):
@@ -171,7 +171,7 @@ def test_going_on_from_the_checkpoint_before_a_torn_one_gives_the_same_bits(
 ) -> None:
     folder = tmp_path / "torn"
     with pytest.raises(StoppedError):
-        detect(run_folder, quick(home), folder, watcher=Cutter(3))
+        detect(run_folder, quick(home), folder, callback=Cutter(3))
     newest = sorted((folder / "encoder" / "checkpoints").glob("step-*3.*.pt"))[-1]
     newest.write_bytes(newest.read_bytes()[:-10])
     resume_detection(folder)
@@ -192,7 +192,7 @@ def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
     shutil.copytree(home, own)
     shutil.copy(run_folder / "backbone.safetensors", weights)
     with pytest.raises(StoppedError):
-        detect(weights, quick(own), folder, watcher=Cutter(2))
+        detect(weights, quick(own), folder, callback=Cutter(2))
     begun = yaml.safe_load((folder / "detection.yaml").read_text())
     assert Path(begun["target"]) == weights
     with pytest.raises(UserError, match=r"begun with other settings \(seed was 0, not 5"):
@@ -216,7 +216,7 @@ def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_fin
     own, folder = tmp_path / "own", tmp_path / "cut"
     shutil.copytree(home, own)
     with pytest.raises(StoppedError):
-        detect(run_folder, quick(own, scratch=True), folder, watcher=Cutter(5))
+        detect(run_folder, quick(own, scratch=True), folder, callback=Cutter(5))
     shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
     listed = own / "ImageSets" / "Main" / "trainval.txt"
     listed.write_text("\n".join(listed.read_text().split()[1:]))
@@ -232,7 +232,7 @@ class Breaker(Unwatched):
         ids = (home / "ImageSets" / "Main" / "trainval.txt").read_text().split()
         self.whole = {path: path.read_bytes() for path in (home / "JPEGImages" / f"{name}.jpg" for name in ids)}
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
         for path, content in self.whole.items():
             path.write_bytes(content[: len(content) // 2])
 
@@ -248,7 +248,7 @@ def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_
     shutil.copytree(home, own)
     breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
     with pytest.raises(UserError, match=r"can't be used.* Go on with: phinets detect --resume"):
-        detect(run_folder, quick(own, compute=rarely), folder, watcher=breaker)
+        detect(run_folder, quick(own, compute=rarely), folder, callback=breaker)
     state, _ = newest_checkpoint(folder / "encoder" / "checkpoints")
     assert state is not None
     assert state["step"] == len((folder / "encoder" / "metrics.jsonl").read_text().splitlines()) > 0
@@ -269,8 +269,8 @@ def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     who = prepared(weights, quick(home)).subject
     who.encoder.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
     assert _settled(IMAGES, replace(who, said={})).pixel_mean == (0.1, 0.2, 0.3)
-    told = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
-    assert prepared(weights, replace(QUICK, pictures=told)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
+    on_message = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
+    assert prepared(weights, replace(QUICK, pictures=on_message)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
 
 
 def test_a_run_that_is_not_finished_must_be_asked_for(home: Path, run_folder: Path, tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp
         identity={},
         folder=tmp_path,
         signals=Signals(),
-        watcher=Unwatched(),
+        callback=Unwatched(),
     )
     (found,) = found_in(trial, Whole())  # type: ignore[arg-type]
     assert found.boxes.tolist() == [[0, 0, 40, 30]]

@@ -26,35 +26,35 @@ def test_a_stream_that_was_cut_ends_as_if_it_had_not_been(tmp_path: Path) -> Non
     record = resume(tmp_path / "cut")
     run(ONLINE, tmp_path / "whole")
     assert_same_end(tmp_path / "cut", tmp_path / "whole")
-    looks = [(row["step"], row["images"]) for row in record.journal if row["kind"] == "look"]
+    looks = [(row["step"], row["images"]) for row in record.journal if row["kind"] == "eval"]
     assert looks == [(2, 32), (3, 48), (7, 112), (10, 160)]
-    assert all("knn" in row for row in record.journal if row["kind"] == "look")
+    assert all("knn" in row for row in record.journal if row["kind"] == "eval")
     assert record.summary.steps == 10
     assert "bank of 165 training images" in record.summary.protocol
 
 
 def test_looks_by_steps_and_by_images_go_together(tmp_path: Path) -> None:
     config = replace(ONLINE, evaluation=replace(ONLINE.evaluation, eval_every=4, eval_at_images=(100, 128)))
-    looks = [row["step"] for row in run(config, tmp_path / "run").journal if row["kind"] == "look"]
+    looks = [row["step"] for row in run(config, tmp_path / "run").journal if row["kind"] == "eval"]
     assert looks == [4, 7, 8, 10]
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "on_message"),
     [
         ((100, 160), []),
         ((100, 161), ["--eval-at-images 161 lies beyond the run's 160 images and is not reached."]),
         ((100, 165, 100_000), ["--eval-at-images 165 100000 lie beyond the run's 160 images and are not reached."]),
     ],
 )
-def test_a_look_beyond_the_end_is_told_of_once(counts: tuple[int, ...], told: list[str], tmp_path: Path) -> None:
+def test_a_look_beyond_the_end_is_told_of_once(counts: tuple[int, ...], on_message: list[str], tmp_path: Path) -> None:
     listener = Listener()
     run(
         replace(ONLINE, evaluation=replace(ONLINE.evaluation, eval_at_images=counts)),
         tmp_path / "run",
-        watcher=listener,
+        callback=listener,
     )
-    assert listener.heard == told
+    assert listener.heard == on_message
 
 
 @pytest.mark.parametrize(

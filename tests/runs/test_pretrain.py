@@ -59,7 +59,7 @@ class Listener(Silent):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self.heard.append(text)
 
 
@@ -84,7 +84,7 @@ def test_a_run_leaves_everything_it_promises(finished: Path) -> None:
 def test_the_journal_has_every_step_once_and_a_look_when_due(finished: Path) -> None:
     rows = read_journal(finished / "metrics.jsonl")
     assert [row["step"] for row in rows if row["kind"] == "step"] == list(range(1, 9))
-    assert [row["step"] for row in rows if row["kind"] == "look"] == [3, 6, 8]
+    assert [row["step"] for row in rows if row["kind"] == "eval"] == [3, 6, 8]
     assert all({"loss", "sim1", "sim2", "lr"} <= set(row) for row in rows if row["kind"] == "step")
 
 
@@ -133,7 +133,7 @@ def test_every_method_makes_a_whole_run(name: str, tmp_path: Path) -> None:
     evaluation = replace(TINY.evaluation, eval_every=0)
     record = run(replace(TINY, method=name, epochs=1, evaluation=evaluation), tmp_path / "run")
     assert record.summary.steps == 4
-    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "look", "score"]
+    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "eval", "score"]
 
 
 def test_an_older_run_is_left_alone_unless_told_otherwise(finished: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_collapse_is_said_once_with_its_cause(tmp_path: Path) -> None:
     doomed = replace(
         TINY, epochs=12, optimization=Optimization(lr=4.0, weight_decay=0.9, momentum=0.0, warmup_epochs=0)
     )
-    record = run(doomed, tmp_path / "run", watcher=listener)
+    record = run(doomed, tmp_path / "run", callback=listener)
     assert record.summary.verdict == "collapsed"
     assert len(listener.heard) == 1
     assert "weight decay of 0.9" in listener.heard[0]

@@ -40,7 +40,7 @@ class AtStep(Silent):
     def __init__(self, step: int, act: Any) -> None:
         self.step, self.act = step, act
 
-    def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
         if row["step"] == self.step:
             self.act()
 
@@ -52,7 +52,7 @@ def power_cut() -> None:
 def cut_off(config: PretrainConfig, folder: Path, step: int = 9) -> None:
     """A run that dies when step 9 is in the journal and its checkpoint is not yet written."""
     with pytest.raises(PowerCutError):
-        run(config, folder, watcher=AtStep(step, power_cut))
+        run(config, folder, callback=AtStep(step, power_cut))
 
 
 def whole(config: PretrainConfig, folder: Path) -> Path:
@@ -121,7 +121,7 @@ def test_a_signal_ends_the_step_keeps_it_and_tells_the_way_on(
     folder = tmp_path / "a run"
     before = signal.getsignal(number)
     with pytest.raises(StoppedError, match=rf"{number.name} after step 4\..*phinets train --resume '.*a run'") as left:
-        run(CUT, folder, watcher=AtStep(3, lambda: os.kill(os.getpid(), number)))
+        run(CUT, folder, callback=AtStep(3, lambda: os.kill(os.getpid(), number)))
     assert left.value.exit_code == 128 + number
     assert signal.getsignal(number) is before
     assert newest(folder)["step"] == 4
@@ -135,7 +135,7 @@ def test_a_second_interrupt_is_obeyed_at_once(unbroken: Path, tmp_path: Path) ->
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(StoppedError, match=r"at once by SIGINT.*up to step 3 is kept"):
-        run(CUT, tmp_path / "run", watcher=AtStep(6, twice))
+        run(CUT, tmp_path / "run", callback=AtStep(6, twice))
     resume(tmp_path / "run")
     assert_same_end(tmp_path / "run", unbroken)
 
@@ -148,7 +148,7 @@ def test_an_altered_checkpoint_is_named_and_the_one_before_it_leads_to_the_same_
     newer = checkpoints(folder / "checkpoints")[-1][1]
     newer.write_bytes(newer.read_bytes()[:-100])
     listener = Listener()
-    resume(folder, watcher=listener)
+    resume(folder, callback=listener)
     assert len(listener.heard) == 1
     assert newer.name in listener.heard[0]
     assert_same_end(folder, unbroken)
@@ -201,10 +201,10 @@ def test_a_collapse_that_was_said_is_not_said_again(tmp_path: Path) -> None:
     doomed = replace(CUT, epochs=12, optimization=fatal)
     listener = Listener()
     with pytest.raises(PowerCutError):
-        run(doomed, tmp_path / "cut", watcher=AtStep(57, power_cut))
-    looks = [row for row in read_journal(tmp_path / "cut" / "metrics.jsonl") if row["kind"] == "look"]
+        run(doomed, tmp_path / "cut", callback=AtStep(57, power_cut))
+    looks = [row for row in read_journal(tmp_path / "cut" / "metrics.jsonl") if row["kind"] == "eval"]
     assert health_of(looks[-2]).verdict == "collapsed"
-    resume(tmp_path / "cut", watcher=listener)
+    resume(tmp_path / "cut", callback=listener)
     assert listener.heard == []
 
 
@@ -264,7 +264,7 @@ def test_a_signal_while_a_checkpoint_is_read_is_not_taken_for_a_bad_checkpoint(
 
 def test_a_signal_at_the_last_step_is_obeyed_before_judging(unbroken: Path, tmp_path: Path) -> None:
     with pytest.raises(StoppedError, match=r"SIGTERM after step 10\."):
-        run(CUT, tmp_path / "run", watcher=AtStep(10, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+        run(CUT, tmp_path / "run", callback=AtStep(10, lambda: os.kill(os.getpid(), signal.SIGTERM)))
     assert not (tmp_path / "run" / "summary.json").exists()
     resume(tmp_path / "run")
     assert_same_end(tmp_path / "run", unbroken)

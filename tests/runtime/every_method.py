@@ -21,13 +21,13 @@ from phinets.training.step import train_step
 
 def trajectory(config: PretrainConfig) -> dict[str, Any]:
     """The losses of a run's steps, and the learner that they led to."""
-    bench = pretraining(config).bench
+    run_parts = pretraining(config).run_parts
     losses = []
-    for step, part in enumerate(bench.course.stream(0, bench.course.total)):
-        rate, peak = bench.course.rate(step), bench.course.peak_lr
-        made = train_step(bench.trainee, [part.views], rate=rate, peak=peak)
+    for step, part in enumerate(run_parts.course.stream(0, run_parts.course.total)):
+        rate, peak = run_parts.course.rate(step), run_parts.course.peak_lr
+        made = train_step(run_parts.train_state, [part.views], rate=rate, peak=peak)
         losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
-    return {"losses": torch.stack(losses), "learner": bench.trainee.learner.state_dict()}
+    return {"losses": torch.stack(losses), "learner": run_parts.train_state.learner.state_dict()}
 
 
 if __name__ == "__main__":

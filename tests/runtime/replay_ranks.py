@@ -19,9 +19,9 @@ from phinets.runtime import distributed
 from phinets.runtime.batch_norm import synchronize_norms
 from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import process_group
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from phinets.training.optimizers import build_optimizer
-from phinets.training.step import Trainee, train_step, wrap_distributed
+from phinets.training.step import TrainState, train_step, wrap_distributed
 
 FAMILIES = ("x-phinet/cosine", "barlow-twins", "moco-v2")
 CPU, SIZE, BATCH, STEPS, BORDER = torch.device("cpu"), 16, 16, 10, 5
@@ -30,33 +30,35 @@ SMALL: dict[str, Any] = {"projector": (16, 12), "h_hidden": (8,), "g_hidden": (8
 
 def trajectory(method: str) -> dict[str, Any]:
     """The losses of the steps, and the learner and the buffer that they led to."""
-    trainee, replay = _trainee(method), Replay(Remembering(replay="mixup", buffer=24), _feed(method))
-    feed, losses = replay.feed, []
-    for step, part in enumerate(feed.stream(0, STEPS)):
+    train_state, replay = _trainee(method), Replay(Remembering(replay="mixup", buffer=24), _feed(method))
+    loader, losses = replay.loader, []
+    for step, part in enumerate(loader.stream(0, STEPS)):
         if step == BORDER:
-            trainee.learner.begin_task(1)
-        made = train_step(trainee, [replay.recalled(step, 0, part)], rate=0.05, peak=0.05)
-        replay.keep(step, [part], feed.images)
+            train_state.learner.begin_task(1)
+        made = train_step(train_state, [replay.recalled(step, 0, part)], rate=0.05, peak=0.05)
+        replay.keep(step, [part], loader.images)
         losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
-    return {"losses": torch.stack(losses), "learner": trainee.learner.state_dict(), "buffer": replay.state()}
+    return {"losses": torch.stack(losses), "learner": train_state.learner.state_dict(), "buffer": replay.state()}
 
 
-def _feed(method: str) -> Feed:
+def _feed(method: str) -> ViewLoader:
     pixels = torch.randint(0, 256, (64, 3, SIZE, SIZE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     anchor = phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL).anchor
     shared: dict[str, Any] = {"dtype": torch.float64, "rank": distributed.rank(), "ranks": distributed.world_size()}
     images = InMemory(pixels)
-    return Feed(images=images, plan=PLANS["ucl"], anchor=anchor, batch=BATCH, seed=1, size=SIZE, device=CPU, **shared)
+    return ViewLoader(
+        images=images, plan=PLANS["ucl"], anchor=anchor, batch=BATCH, seed=1, size=SIZE, device=CPU, **shared
+    )
 
 
-def _trainee(method: str) -> Trainee:
+def _trainee(method: str) -> TrainState:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         learner = distil(phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL), hidden=(8,))
     learner = learner.double()
     if distributed.world_size() > 1:
         synchronize_norms(learner, CPU)
-    return Trainee(
+    return TrainState(
         learner=learner,
         optimizer=build_optimizer(learner, Optimization()),
         precision=Precision("fp64", CPU),

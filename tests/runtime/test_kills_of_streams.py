@@ -39,7 +39,7 @@ def start(folder: Path) -> BaseProcess:
 @pytest.mark.slow
 def test_a_stream_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     chance = random.Random(6)
-    ends = continual(CONFIG).bench.course.ends
+    ends = continual(CONFIG).run_parts.course.ends
     goals = sorted([*ends[:2], *chance.sample(range(3, ends[-1] - 3), KILLS - 2)])
     for goal in goals:
         process = start(tmp_path / "killed")

@@ -14,7 +14,7 @@ from phinets.config.run import Compute, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs.trainer import run
 from phinets.training.step import train_step
-from tests.conftest import SMALL, tiny_learner, tiny_trainee, tiny_views
+from tests.conftest import SMALL, tiny_learner, tiny_train_state, tiny_views
 from tests.runs.test_pretrain import TINY, Listener
 
 
@@ -46,7 +46,7 @@ def parts_of(views: phinets.Views, count: int) -> list[phinets.Views]:
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_without_batch_statistics_parts_give_the_whole_batch_s_update(count: int) -> None:
     """MoCo over an encoder without norms: the same weights, slow weights, queue and losses."""
-    whole, parted = tiny_trainee(norm_free("moco-v2")), tiny_trainee(norm_free("moco-v2"))
+    whole, parted = tiny_train_state(norm_free("moco-v2")), tiny_train_state(norm_free("moco-v2"))
     for step in range(3):
         views = tiny_views(12, seed=step)
         one = train_step(whole, [views], rate=0.1, peak=0.1)
@@ -63,12 +63,12 @@ def test_without_batch_statistics_parts_give_the_whole_batch_s_update(count: int
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_update_is_that_of_the_mean_of_the_parts_losses(name: str) -> None:
-    trainee = tiny_trainee(tiny_learner(name), momentum=0.0, weight_decay=0.0, constant_h=False)
+    train_state = tiny_train_state(tiny_learner(name), momentum=0.0, weight_decay=0.0, constant_h=False)
     twin = tiny_learner(name)
     parts = parts_of(tiny_views(12), 2)
-    train_step(trainee, parts, count=2, rate=0.1, peak=0.1)
+    train_step(train_state, parts, count=2, rate=0.1, peak=0.1)
     (sum(twin.loss(part).total for part in parts) / 2).backward()  # type: ignore[union-attr]
-    for (key, p), q in zip(trainee.learner.named_parameters(), twin.parameters(), strict=True):
+    for (key, p), q in zip(train_state.learner.named_parameters(), twin.parameters(), strict=True):
         if q.grad is not None:
             assert torch.allclose(p, q - 0.1 * q.grad, atol=1e-10), key
 
@@ -79,16 +79,16 @@ def test_what_batch_statistics_change_is_known() -> None:
     assert norm_free("barlow-twins").batch_statistics()[-1] == "the cross-correlation"
 
 
-def told(config: PretrainConfig, folder: Path) -> list[str]:
+def on_message(config: PretrainConfig, folder: Path) -> list[str]:
     listener = Listener()
-    run(config, folder, watcher=listener)
+    run(config, folder, callback=listener)
     return listener.heard
 
 
 def test_a_run_in_parts_says_that_it_is_another_run(tmp_path: Path) -> None:
     short = replace(TINY, epochs=1)
-    assert told(short, tmp_path / "whole") == []
-    (text,) = told(replace(short, compute=Compute(accumulate=4)), tmp_path / "parts")
+    assert on_message(short, tmp_path / "whole") == []
+    (text,) = on_message(replace(short, compute=Compute(accumulate=4)), tmp_path / "parts")
     assert "batch norm sees 4 images at a time, not 16" in text
 
 

@@ -11,7 +11,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS
 from phinets.config.run import Saving
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 from phinets.training import checkpoint
 from phinets.training.checkpoint import (
     Keeper,
@@ -22,7 +22,7 @@ from phinets.training.checkpoint import (
     set_aside,
 )
 from phinets.training.step import train_step
-from tests.conftest import tiny_learner, tiny_trainee, tiny_views
+from tests.conftest import tiny_learner, tiny_train_state, tiny_views
 
 WHAT = {"learner": {"w": torch.arange(4.0)}, "journal": 7}
 
@@ -30,20 +30,20 @@ WHAT = {"learner": {"w": torch.arange(4.0)}, "journal": 7}
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lars"])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_checkpoint_carries_on_exactly(name: str, optimizer: str, tmp_path: Path) -> None:
-    first, second = (tiny_trainee(tiny_learner(name, seed=seed), optimizer=optimizer) for seed in (0, 8))
+    first, second = (tiny_train_state(tiny_learner(name, seed=seed), optimizer=optimizer) for seed in (0, 8))
     for i in range(3):
         train_step(first, [tiny_views(seed=i)], rate=0.1, peak=0.1)
     second.restore(load_checkpoint(save_checkpoint(tmp_path, 3, first.state())))
-    for trainee in (first, second):
-        train_step(trainee, [tiny_views(seed=4)], rate=0.1, peak=0.1)
+    for train_state in (first, second):
+        train_step(train_state, [tiny_views(seed=4)], rate=0.1, peak=0.1)
     ours, theirs = first.learner.state_dict(), second.learner.state_dict()
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 
 def test_another_learner_s_checkpoint_is_refused() -> None:
-    state = tiny_trainee(tiny_learner("moco-v2")).state()
+    state = tiny_train_state(tiny_learner("moco-v2")).state()
     with pytest.raises(UserError, match="does not fit"):
-        tiny_trainee(tiny_learner("x-phinet")).restore(state)
+        tiny_train_state(tiny_learner("x-phinet")).restore(state)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> 
         raise OSError(28, "No space left on device")
 
     with pytest.raises(UserError, match="No space left"):
-        write_whole(path, half)
+        atomic_write(path, half)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -65,10 +65,13 @@ def test_space_is_asked_for_only_where_space_is_lacking(number: int, tmp_path: P
     def failing(file: BinaryIO) -> None:
         raise OSError(number, "as the system says it")
 
-    with pytest.raises(UserError, match="can't be written: as the system says it") as told:
-        write_whole(tmp_path / "file", failing)
+    with pytest.raises(UserError, match="can't be written: as the system says it") as on_message:
+        atomic_write(tmp_path / "file", failing)
     full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    assert ("Free some space" in str(told.value), "Choose another place" in str(told.value)) == (full, not full)
+    assert ("Free some space" in str(on_message.value), "Choose another place" in str(on_message.value)) == (
+        full,
+        not full,
+    )
 
 
 @pytest.mark.parametrize("where", [0.1, 0.5, 0.9])

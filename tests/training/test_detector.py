@@ -13,7 +13,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import Saving
 from phinets.detection.lessons import Shown
 from phinets.training.checkpoint import Keeper
-from phinets.training.detector import DetectorLoop, DetectorTrainee, detector_step, detector_trainee
+from phinets.training.detector import DetectorLoop, DetectorTrainState, detector_step, detector_train_state
 from phinets.training.journal import Journal, read_journal
 from tests.detection.test_c4 import pictures, tiny
 
@@ -21,11 +21,11 @@ HOW = DetectorTraining(iterations=4, batch=2, lr=0.08, drops=(3,), warmup=2)
 CPU = torch.device("cpu")
 
 
-def trainee() -> DetectorTrainee:
-    return detector_trainee(tiny(), HOW, CPU)
+def train_state() -> DetectorTrainState:
+    return detector_train_state(tiny(), HOW, CPU)
 
 
-def weights(of: DetectorTrainee) -> dict[str, torch.Tensor]:
+def weights(of: DetectorTrainState) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in of.detector.state_dict().items()}
 
 
@@ -45,7 +45,7 @@ def test_the_paper_s_rate_rises_for_100_steps_and_falls_at_18000_and_22000() -> 
 
 
 def test_a_step_is_sgd_on_the_sum_of_the_four_losses() -> None:
-    one, other = trainee(), trainee()
+    one, other = train_state(), train_state()
     losses = detector_step(one, [pictures()], rate=0.01, draws=7)
     torch.manual_seed(7)
     terms = other.detector.train()(pictures())
@@ -60,7 +60,7 @@ def test_a_step_is_sgd_on_the_sum_of_the_four_losses() -> None:
 
 
 def test_a_step_repeats_by_its_draws_and_leaves_torch_s_generator_alone() -> None:
-    one, two, other = trainee(), trainee(), trainee()
+    one, two, other = train_state(), train_state(), train_state()
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
     first = detector_step(one, [pictures()], rate=0.01, draws=3)
@@ -73,7 +73,7 @@ def test_a_step_repeats_by_its_draws_and_leaves_torch_s_generator_alone() -> Non
 
 def test_a_batch_in_parts_has_the_mean_of_their_gradients() -> None:
     halves = [[shown] for shown in pictures()]
-    one, two = trainee(), trainee()
+    one, two = train_state(), train_state()
     losses = detector_step(one, halves, rate=0.0, draws=3)
     torch.manual_seed(3)
     seen = []
@@ -95,16 +95,16 @@ class Watch:
     def __init__(self, stop_after: int) -> None:
         self.steps, self.saved, self.stop_after = 0, list[int](), stop_after
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
         self.steps += 1
 
     def stop(self) -> bool:
         return self.steps >= self.stop_after
 
 
-def loop(folder: Path, of: DetectorTrainee, watch: Watch, lesson: Sequence[Shown]) -> DetectorLoop:
+def loop(folder: Path, of: DetectorTrainState, watch: Watch, lesson: Sequence[Shown]) -> DetectorLoop:
     return DetectorLoop(
-        trainee=of,
+        train_state=of,
         lesson=lambda step: lesson,
         how=HOW,
         accumulate=1,
@@ -113,13 +113,13 @@ def loop(folder: Path, of: DetectorTrainee, watch: Watch, lesson: Sequence[Shown
         keeper=Keeper(folder, Saving(checkpoint_every="2steps"), 1),
         save=watch.saved.append,
         stop=watch.stop,
-        watch=watch.stepped,
+        watch=watch.on_step,
     )
 
 
 def test_the_loop_writes_every_step_and_saves_when_due_and_at_the_end(tmp_path: Path) -> None:
     watch = Watch(stop_after=99)
-    made = loop(tmp_path, trainee(), watch, pictures())
+    made = loop(tmp_path, train_state(), watch, pictures())
     assert made.run(1) == 4
     rows = read_journal(tmp_path / "metrics.jsonl")
     assert [row["step"] for row in rows] == [2, 3, 4]
@@ -130,7 +130,7 @@ def test_the_loop_writes_every_step_and_saves_when_due_and_at_the_end(tmp_path: 
 
 def test_a_loop_that_is_asked_to_stop_saves_first(tmp_path: Path) -> None:
     watch = Watch(stop_after=1)
-    made = loop(tmp_path, trainee(), watch, pictures())
+    made = loop(tmp_path, train_state(), watch, pictures())
     assert made.run() == 1
     assert made.stopped
     assert watch.saved == [1]
@@ -139,12 +139,12 @@ def test_a_loop_that_is_asked_to_stop_saves_first(tmp_path: Path) -> None:
 def test_a_loss_that_is_no_number_ends_the_training_with_a_word(tmp_path: Path) -> None:
     broken = [shown._replace(pixels=shown.pixels * float("inf")) for shown in pictures()]
     with pytest.raises(UserError, match=r"lower learning rate \(--lr 0\.02\)"):
-        loop(tmp_path, trainee(), Watch(99), broken).run()
+        loop(tmp_path, train_state(), Watch(99), broken).run()
     assert not (tmp_path / "metrics.jsonl").read_text()
 
 
 def test_a_state_of_another_detector_is_refused() -> None:
-    state = trainee().state()
+    state = train_state().state()
     del state["detector"]["trunk.conv1.weight"]
     with pytest.raises(UserError, match="does not fit this detector"):
-        trainee().restore(state)
+        train_state().restore(state)

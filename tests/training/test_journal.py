@@ -11,7 +11,7 @@ from phinets.training.journal import Journal, open_trackers, read_journal, requi
 
 
 def test_a_journal_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    rows = [{"kind": "step", "step": 1, "loss": -0.5}, {"kind": "look", "step": 1, "knn": 33.3}]
+    rows = [{"kind": "step", "step": 1, "loss": -0.5}, {"kind": "eval", "step": 1, "knn": 33.3}]
     with Journal(tmp_path / "metrics.jsonl") as journal:
         journal.write(rows[:1])
         journal.write(rows[1:])

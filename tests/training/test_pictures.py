@@ -12,7 +12,7 @@ from torchvision.transforms import functional as F
 from phinets.config.views import PLANS, Interpolation, ViewPlan, Window
 from phinets.data import Files, InMemory
 from phinets.data.pictures import picture_windows
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from phinets.views import Frames, Share, random_stream
 
 CPU = torch.device("cpu")
@@ -81,7 +81,7 @@ def test_a_picture_held_sideways_is_cut_upright(tmp_path: Path) -> None:
     assert np.abs(seen.astype(int) - expected).max() <= 6
 
 
-def feeds(tmp_path: Path, plan: ViewPlan) -> tuple[Feed, Feed]:
+def loaders(tmp_path: Path, plan: ViewPlan) -> tuple[ViewLoader, ViewLoader]:
     """The same twelve pictures, in files and in memory."""
     pictures = [smooth(40, 40, seed) for seed in range(12)]
     paths = [tmp_path / f"{i}.png" for i in range(12)]
@@ -89,7 +89,7 @@ def feeds(tmp_path: Path, plan: ViewPlan) -> tuple[Feed, Feed]:
         picture.save(path)
     pixels = torch.from_numpy(np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in pictures]))
     files, memory = (
-        Feed(images=images, plan=plan, anchor="original", batch=6, seed=3, size=32, device=CPU)
+        ViewLoader(images=images, plan=plan, anchor="original", batch=6, seed=3, size=32, device=CPU)
         for images in (Files(paths, 32), InMemory(pixels))
     )
     return files, memory
@@ -99,7 +99,7 @@ def feeds(tmp_path: Path, plan: ViewPlan) -> tuple[Feed, Feed]:
 def test_pictures_of_one_size_are_seen_as_images_in_memory_are(name: str, tmp_path: Path) -> None:
     """The same boxes, flips and colors; a file's crop is rounded to bytes before its colors change."""
     plan = PLANS[name]
-    files, memory = feeds(tmp_path, plan)
+    files, memory = loaders(tmp_path, plan)
     for ours, theirs in zip(files.stream(0, 4), memory.stream(0, 4), strict=True):
         for one, two in zip(ours.views, theirs.views, strict=True):
             assert one is not None

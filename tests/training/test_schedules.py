@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from phinets.training.schedule import Timetable, half_cosine
+from phinets.training.schedule import LearningRateSchedule, half_cosine
 
-TABLE = Timetable(steps_per_epoch=10, epochs=20, warmup_epochs=2, peak_lr=0.8)
+TABLE = LearningRateSchedule(steps_per_epoch=10, epochs=20, warmup_epochs=2, peak_lr=0.8)
 
 
 def test_the_warm_up_rises_in_equal_steps_to_the_peak() -> None:
@@ -31,12 +31,12 @@ def test_it_agrees_with_the_formula_in_the_middle() -> None:
 
 
 def test_a_constant_schedule_only_warms_up() -> None:
-    table = Timetable(steps_per_epoch=10, epochs=20, warmup_epochs=1, peak_lr=0.8, shape="constant")
+    table = LearningRateSchedule(steps_per_epoch=10, epochs=20, warmup_epochs=1, peak_lr=0.8, shape="constant")
     assert {table.rate(step) for step in range(10, 200)} == {0.8}
 
 
 def test_without_warm_up_it_starts_at_the_peak() -> None:
-    assert Timetable(steps_per_epoch=5, epochs=1, warmup_epochs=0, peak_lr=0.3).rate(0) == pytest.approx(0.3)
+    assert LearningRateSchedule(steps_per_epoch=5, epochs=1, warmup_epochs=0, peak_lr=0.3).rate(0) == pytest.approx(0.3)
 
 
 def test_half_cosine_is_symmetric() -> None:

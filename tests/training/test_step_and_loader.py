@@ -11,16 +11,16 @@ from phinets.config.errors import UserError
 from phinets.config.views import PLANS
 from phinets.data import InMemory
 from phinets.runtime.devices import Precision, pick_device
-from phinets.training.loader import Feed, ahead
+from phinets.training.loader import ViewLoader, ahead
 from phinets.training.step import train_step
-from tests.conftest import tiny_learner, tiny_trainee, tiny_views
+from tests.conftest import tiny_learner, tiny_train_state, tiny_views
 
 CPU = torch.device("cpu")
 
 
-def feed(seed: int = 0, batch: int = 8) -> Feed:
+def loader(seed: int = 0, batch: int = 8) -> ViewLoader:
     images = torch.randint(0, 256, (30, 3, 16, 16), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    return Feed(
+    return ViewLoader(
         images=InMemory(images),
         plan=PLANS["simsiam-cifar"],
         anchor="original",
@@ -34,7 +34,7 @@ def feed(seed: int = 0, batch: int = 8) -> Feed:
 def test_a_step_is_the_optimizer_s_step_followed_by_the_slow_encoder_s() -> None:
     learner, twin = tiny_learner("x-phinet"), tiny_learner("x-phinet")
     views = tiny_views()
-    losses = train_step(tiny_trainee(learner, momentum=0.0, weight_decay=0.1), [views], rate=0.2, peak=0.6)
+    losses = train_step(tiny_train_state(learner, momentum=0.0, weight_decay=0.1), [views], rate=0.2, peak=0.6)
     assert torch.equal(losses.total, twin.loss(views).total)
     twin.loss(views).total.backward()
     with torch.no_grad():
@@ -48,9 +48,9 @@ def test_a_step_is_the_optimizer_s_step_followed_by_the_slow_encoder_s() -> None
 
 def test_gradients_do_not_pile_up() -> None:
     learner = tiny_learner("simsiam")
-    trainee = tiny_trainee(learner)
+    train_state = tiny_train_state(learner)
     for _ in range(2):
-        train_step(trainee, [tiny_views()], rate=0.0, peak=0.0)
+        train_step(train_state, [tiny_views()], rate=0.0, peak=0.0)
     once = tiny_learner("simsiam")
     once.loss(tiny_views()).total.backward()
     for ours, theirs in zip(learner.parameters(), once.parameters(), strict=True):
@@ -79,18 +79,18 @@ def test_autocast_in_bf16_gives_nearly_the_same_loss() -> None:
 
 
 def test_an_epoch_shows_every_image_once_but_for_the_rest() -> None:
-    order = feed().order(0)
+    order = loader().order(0)
     assert sorted(map(int, order)) == list(range(30))
-    assert feed().steps_per_epoch == 3
+    assert loader().steps_per_epoch == 3
 
 
 def test_orders_differ_by_epoch_and_by_seed() -> None:
-    orders = [list(map(int, feed(seed).order(epoch))) for seed in (0, 1) for epoch in (0, 1)]
+    orders = [list(map(int, loader(seed).order(epoch))) for seed in (0, 1) for epoch in (0, 1)]
     assert len({tuple(order) for order in orders}) == 4
 
 
 def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
-    whole, late = list(feed().stream(0, 8)), list(feed().stream(5, 8))
+    whole, late = list(loader().stream(0, 8)), list(loader().stream(5, 8))
     assert len(whole) == 8
     assert len(late) == 3
     for ours, theirs in zip(late, whole[5:], strict=True):
@@ -100,8 +100,8 @@ def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_batch_shared_out_among_processes_and_parts_is_the_same_batch(parts: int) -> None:
-    whole = next(feed(batch=12).stream(4, 5)).views
-    shares = [replace(feed(batch=12), rank=rank, ranks=3, parts=parts).stream(4, 5) for rank in range(3)]
+    whole = next(loader(batch=12).stream(4, 5)).views
+    shares = [replace(loader(batch=12), rank=rank, ranks=3, parts=parts).stream(4, 5) for rank in range(3)]
     turns = [next(share).views for _ in range(parts) for share in shares]
     assert torch.allclose(torch.cat([views.first for views in turns]), whole.first, atol=1e-6)
     assert torch.allclose(torch.cat([views.second for views in turns]), whole.second, atol=1e-6)
@@ -112,14 +112,14 @@ def test_a_batch_shared_out_among_processes_and_parts_is_the_same_batch(parts: i
 
 def test_a_batch_that_can_t_be_shared_out_equally_is_refused() -> None:
     with pytest.raises(UserError, match="batch of 8 can't be shared out equally: 3 processes"):
-        replace(feed(batch=8), ranks=3)
+        replace(loader(batch=8), ranks=3)
 
 
 def test_the_same_images_are_seen_otherwise_at_every_step_and_under_every_seed() -> None:
     order = torch.arange(30)
-    seen = [feed(seed, batch=30).part(step, 0, order).views.first for seed in (0, 1) for step in range(3)]
+    seen = [loader(seed, batch=30).part(step, 0, order).views.first for seed in (0, 1) for step in range(3)]
     assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
-    assert torch.equal(seen[0], feed(0, batch=30).part(0, 0, order).views.first)
+    assert torch.equal(seen[0], loader(0, batch=30).part(0, 0, order).views.first)
 
 
 def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
@@ -144,7 +144,7 @@ def test_a_fault_in_the_thread_comes_out_when_its_turn_comes() -> None:
 
 
 def test_images_of_the_wrong_kind_are_refused() -> None:
-    broken = Feed(
+    broken = ViewLoader(
         images=InMemory(torch.zeros(4, 3, 16, 16)),
         plan=PLANS["simsiam-cifar"],
         anchor=None,

@@ -60,19 +60,19 @@ def command(words: list[str]) -> Outcome:
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
-def _learned(options: Continual, watcher: "Reporter") -> ContinualRecord:
+def _learned(options: Continual, callback: "Reporter") -> ContinualRecord:
     with leaving_at_once():  # torch comes in here, after --help and bad words
         from phinets.runs.append import append
         from phinets.runs.trainer import resume_stream, run_stream
 
     if options.append is not None:
         wanted, task = _one_more(options.append, options.run)
-        return append(options.append, task, wanted, watcher=watcher)
+        return append(options.append, task, wanted, callback=callback)
     if options.resume is not None:
-        return resume_stream(options.resume, options.run, watcher=watcher)
+        return resume_stream(options.resume, options.run, callback=callback)
     if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
-        return resume_stream(options.out, options.run, watcher=watcher)
-    return run_stream(options.run, options.out, overwrite=options.overwrite, watcher=watcher)
+        return resume_stream(options.out, options.run, callback=callback)
+    return run_stream(options.run, options.out, overwrite=options.overwrite, callback=callback)
 
 
 def _one_more(folder: Path, asked: ContinualConfig) -> tuple[ContinualConfig, Appended]:

@@ -156,14 +156,14 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     import torch
 
     from phinets.reports.samples import samples
-    from phinets.training.loader import Feed
+    from phinets.training.loader import ViewLoader
 
     plan, rows, cpu = PLANS[options.views], torch.arange(len(part)), torch.device("cpu")
     taken = part.images.take(rows)
-    feed = Feed(
+    loader = ViewLoader(
         images=part.images, plan=plan, anchor=None, batch=len(part), seed=0, size=options.image_size, device=cpu
     )
-    views = feed.part(0, 0, rows).views  # what a learner would see of them
+    views = loader.part(0, 0, rows).views  # what a learner would see of them
     mean, std = (torch.tensor(values)[:, None, None] for values in (plan.mean, plan.std))
     bytes_ = [((view * std + mean) * 255).round().clamp(0, 255).byte() for view in (views.first, views.second)]
     columns = dict(zip(("image", "first view", "second view"), (taken.images, *bytes_), strict=True))

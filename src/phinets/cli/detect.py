@@ -52,10 +52,10 @@ def command(words: list[str]) -> Outcome:
 
     with Terminal(Console(stderr=True)) as terminal:
         if options.resume is not None:
-            record = resume_detection(options.resume, options.how, watcher=terminal)
+            record = resume_detection(options.resume, options.how, callback=terminal)
         else:
             assert options.target is not None
-            record = detect(options.target, options.how, options.out, overwrite=options.overwrite, watcher=terminal)
+            record = detect(options.target, options.how, options.out, overwrite=options.overwrite, callback=terminal)
     document = {"folder": record.folder, **to_json(record.summary), "protocol": record.summary.describe()}
     return Outcome(document, lambda console: _show(console, record))
 
@@ -98,20 +98,20 @@ class Terminal:
         self.task: TaskID | None = None
         self.steps, self.said = 0, 0
 
-    def began(self, folder: Path, arm: str, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, arm: str, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
-        self.told(f"{arm}: {steps} steps{f', going on after {done}' if done else ''} → {folder}")
+        self.on_message(f"{arm}: {steps} steps{f', going on after {done}' if done else ''} → {folder}")
         self.steps, self.said = steps, done
         self.task = self._anew(arm, steps, done)
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
         """Move the bar; where there is no terminal, say a line for every tenth of the way."""
         loss = f"loss {row['loss']:.3f}"
         if self.task is not None:
             self.bar.update(self.task, completed=row["step"], description=loss)
         if not self.console.is_terminal and row["step"] >= self.said + self.steps / 10:
             self.said = row["step"]
-            self.told(f"step {row['step']}/{self.steps} {loss}")
+            self.on_message(f"step {row['step']}/{self.steps} {loss}")
 
     def asked(self, pictures: int, of: int) -> None:
         """Move a bar of its own."""
@@ -120,7 +120,7 @@ class Terminal:
         if self.task is not None:
             self.bar.update(self.task, completed=pictures)
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Say it above the bar."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 

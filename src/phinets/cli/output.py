@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phinets.config.errors import UserError
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def save_lines(path: Path, lines: list[list[str]]) -> None:
     """A table of words as .csv."""
     written = StringIO(newline="")
     csv.writer(written).writerows(lines)
-    write_whole(path, written.getvalue().encode())
+    atomic_write(path, written.getvalue().encode())
 
 
 def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None = None) -> None:
@@ -53,7 +53,7 @@ def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None
     figure.savefig(drawn, dpi=dpi, format=ending)
     if ending == "png" and colors is not None:
         drawn = _with_fewer_colors(drawn, colors)
-    write_whole(path, drawn.getvalue())
+    atomic_write(path, drawn.getvalue())
 
 
 def _with_fewer_colors(png: BytesIO, colors: int) -> BytesIO:
@@ -68,7 +68,7 @@ def save_image(path: Path, image: "Image") -> None:
     """A picture made of pixels."""
     drawn = BytesIO()
     image.save(drawn, format=_ending(path, ["gif", "png", "webp"]))
-    write_whole(path, drawn.getvalue())
+    atomic_write(path, drawn.getvalue())
 
 
 def _ending(path: Path, known: list[str], option: str = "--out") -> str:

@@ -55,10 +55,10 @@ def command(words: list[str]) -> Outcome:
     require_free(options.out, options.overwrite)
     contents = _contents(options)
     from phinets.reports.page import page
-    from phinets.runtime.files import write_whole
+    from phinets.runtime.files import atomic_write
 
     made = page(contents).encode()
-    write_whole(options.out, made)
+    atomic_write(options.out, made)
     told = _told(contents)
     return Outcome(
         {"page": str(options.out), "bytes": len(made), **told},

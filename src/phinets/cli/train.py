@@ -58,15 +58,15 @@ def command(words: list[str]) -> Outcome:
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
-def _trained(options: Train, watcher: "Terminal") -> RunRecord:
+def _trained(options: Train, callback: "Terminal") -> RunRecord:
     with leaving_at_once():  # torch comes in here, after --help and bad words
         from phinets.runs.trainer import resume, run
 
     if options.resume is not None:
-        return resume(options.resume, options.run, watcher=watcher)
+        return resume(options.resume, options.run, callback=callback)
     if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
-        return resume(options.out, options.run, watcher=watcher)
-    return run(options.run, options.out, overwrite=options.overwrite, watcher=watcher)
+        return resume(options.out, options.run, callback=callback)
+    return run(options.run, options.out, overwrite=options.overwrite, callback=callback)
 
 
 def parse(words: list[str]) -> Train:
@@ -94,7 +94,7 @@ class Terminal:
         self.console = console
         self.bar: LiveBar | None = None
 
-    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
         self.console.print(
             f"{config.method} · {config.backbone} · {config.learned_from} · {config.length}, batch {config.batch} "
@@ -108,17 +108,17 @@ class Terminal:
     def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """The end shows it."""
 
-    def stepped(self, row: Mapping[str, Any], pace: "Pace") -> None:
+    def on_step(self, row: Mapping[str, Any], pace: "Pace") -> None:
         """Move the bar."""
         assert self.bar is not None
-        self.bar.stepped(row, pace.images_per_second, pace.data_wait)
+        self.bar.on_step(row, pace.images_per_second, pace.data_wait)
 
-    def looked(self, row: Mapping[str, Any]) -> None:
+    def on_eval(self, row: Mapping[str, Any]) -> None:
         """Show the look."""
         assert self.bar is not None
-        self.bar.looked(row)
+        self.bar.on_eval(row)
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Say it above the bar."""
         self.console.print(text, style="bold red", markup=False, highlight=False)
 

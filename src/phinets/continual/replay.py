@@ -15,7 +15,7 @@ from phinets.config.methods import Anchor
 from phinets.config.views import PLANS
 from phinets.data import Images
 from phinets.runtime import distributed
-from phinets.training.loader import Feed, Part
+from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import Share, Views, make_views, random_stream
 from phinets.views.augment import central
 
@@ -28,65 +28,69 @@ class Replay:
     nor that of processes changes what is seen. Every process holds the whole buffer, on the device that learns.
     """
 
-    def __init__(self, remembering: Remembering, feed: Feed) -> None:
-        """`feed` is that of any task: what is asked of it is the same in all."""
+    def __init__(self, remembering: Remembering, loader: ViewLoader) -> None:
+        """`loader` is that of any task: what is asked of it is the same in all."""
         assert remembering.replay != "none"
-        assert remembering.buffer >= feed.batch
+        assert remembering.buffer >= loader.batch
         self.remembering = remembering
-        self.feed = feed
-        self.reservoir = Reservoir(remembering.buffer, feed.seed, feed.size, device=feed.device, dtype=feed.dtype)
+        self.loader = loader
+        self.reservoir = Reservoir(
+            remembering.buffer, loader.seed, loader.size, device=loader.device, dtype=loader.dtype
+        )
 
-    def recalled(self, step: int, number: int, part: Part) -> Views:
+    def recalled(self, step: int, number: int, part: MicroBatch) -> Views:
         """The views of part `number` of a step, mixed with those of remembered images or followed by them."""
         if not self.reservoir.filled:
             return part.views
-        share = self.feed.place(number)
-        slots = self.drawn(step)[share.first : share.first + len(part.rows)].to(self.feed.device)
+        share = self.loader.place(number)
+        slots = self.drawn(step)[share.first : share.first + len(part.rows)].to(self.loader.device)
         if self.remembering.replay == "mixup":
-            ours = share_of_the_new(self.feed.seed, step, self.remembering.mixup_alpha)
+            ours = share_of_the_new(self.loader.seed, step, self.remembering.mixup_alpha)
             return _joined(part.views, self._once_more(step, slots, share), lambda new, old: torch.lerp(old, new, ours))
         return _joined(part.views, self._afresh(step, slots, share), lambda new, old: torch.cat([new, old]))
 
     def drawn(self, step: int) -> Tensor:
         """The slots that a step's batch is shown with: (batch,), none twice."""
-        stream = random_stream(self.feed.seed, "recall", step)
-        return torch.randperm(self.reservoir.filled, generator=stream)[: self.feed.batch]
+        stream = random_stream(self.loader.seed, "recall", step)
+        return torch.randperm(self.reservoir.filled, generator=stream)[: self.loader.batch]
 
     def _once_more(self, step: int, slots: Tensor, share: Share) -> Views:
         """As LUMP shows them: the image cropped and flipped, the second view as it was; the anchor as the plan says."""
-        feed, images = self.feed, self.reservoir.images[slots]
-        plan = replace(feed.plan, first=PLANS["ucl-replay"].first, second="first")
-        original: Anchor | None = "original" if feed.anchor == "original" else None
-        stream = random_stream(feed.seed, "recall-views", step)
-        seen = make_views(images, plan, stream, anchor=original, size=feed.size, share=share)
+        loader, images = self.loader, self.reservoir.images[slots]
+        plan = replace(loader.plan, first=PLANS["ucl-replay"].first, second="first")
+        original: Anchor | None = "original" if loader.anchor == "original" else None
+        stream = random_stream(loader.seed, "recall-views", step)
+        seen = make_views(images, plan, stream, anchor=original, size=loader.size, share=share)
         anchor = seen.anchor
-        if feed.anchor == "augmented":
-            stream = random_stream(feed.seed, "recall-anchor", step)
-            own = replace(feed.plan, second="first")
-            anchor = make_views(images, own, stream, anchor=None, size=feed.size, share=share).first
-        return feed.laid_out(Views(seen.first, self.reservoir.views[slots], anchor))
+        if loader.anchor == "augmented":
+            stream = random_stream(loader.seed, "recall-anchor", step)
+            own = replace(loader.plan, second="first")
+            anchor = make_views(images, own, stream, anchor=None, size=loader.size, share=share).first
+        return loader.laid_out(Views(seen.first, self.reservoir.views[slots], anchor))
 
     def _afresh(self, step: int, slots: Tensor, share: Share) -> Views:
         """As the run's own plan shows any image."""
-        feed, stream = self.feed, random_stream(self.feed.seed, "recall-views", step)
+        loader, stream = self.loader, random_stream(self.loader.seed, "recall-views", step)
         images = self.reservoir.images[slots]
-        return feed.laid_out(make_views(images, feed.plan, stream, anchor=feed.anchor, size=feed.size, share=share))
+        return loader.laid_out(
+            make_views(images, loader.plan, stream, anchor=loader.anchor, size=loader.size, share=share)
+        )
 
-    def keep(self, step: int, parts: Sequence[Part], images: Images) -> None:
+    def keep(self, step: int, parts: Sequence[MicroBatch], images: Images) -> None:
         """Offer the images of a step and their second views to the buffer; only those that it takes are fetched.
 
         Which these are is known to all processes beforehand: either all exchange what they found, or none does.
         """
-        slots = self.reservoir.slots(step * self.feed.batch, self.feed.batch)
+        slots = self.reservoir.slots(step * self.loader.batch, self.loader.batch)
         rows = staying(slots)
         found = [self._found(number, part, images, rows) for number, part in enumerate(parts)] if len(rows) else []
         if len(rows) and distributed.world_size() > 1:
             found = distributed.gather_objects([tuple(value.cpu() for value in one) for one in found])
         self.reservoir.put(slots, *self._in_turn(found))
 
-    def _found(self, number: int, part: Part, images: Images, rows: Tensor) -> tuple[Tensor, ...]:
+    def _found(self, number: int, part: MicroBatch, images: Images, rows: Tensor) -> tuple[Tensor, ...]:
         """Those of the batch's `rows` that this part has: their numbers, images and second views."""
-        first, size = self.feed.place(number).first, self.feed.size
+        first, size = self.loader.place(number).first, self.loader.size
         mine = rows[(rows >= first) & (rows < first + len(part.rows))]
         here = mine - first
         taken = torch.empty(0, 3, size, size, dtype=torch.uint8)

@@ -7,25 +7,25 @@ from phinets.config.run import DataOptions
 from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
 from phinets.data.arriving import arriving, first
+from phinets.data.bad_images import BadImages
 from phinets.data.choice import choose
 from phinets.data.drawn import endless, shapes
 from phinets.data.files import Files
 from phinets.data.fingerprint import fingerprint
 from phinets.data.home import Source, first_line
-from phinets.data.images import Bad, Images, InMemory, Order, Taken, batches
-from phinets.data.rejects import Rejects
+from phinets.data.images import BadImage, Images, InMemory, Order, Taken, batches
 from phinets.data.split import ImageSet, Split
 
 __all__ = [
     "DATA",
     "PLACES",
-    "Bad",
+    "BadImage",
+    "BadImages",
     "Files",
     "ImageSet",
     "Images",
     "InMemory",
     "Order",
-    "Rejects",
     "Split",
     "Taken",
     "batches",

@@ -28,7 +28,7 @@ KEPT = 32
 STRIDE = 100_000
 
 
-class Part(NamedTuple):
+class MicroBatch(NamedTuple):
     """One file."""
 
     path: Path
@@ -71,14 +71,14 @@ class Shelf:
         return pixels.reshape(n, *self.shape)
 
 
-def _opened(path: Path) -> tuple[Part, tuple[int, ...]]:
+def _opened(path: Path) -> tuple[MicroBatch, tuple[int, ...]]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' can't be read: {error}. Prepare it anew.") from error
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[1] != 3 or not array.flags.c_contiguous:
         raise UserError(f"'{path}' holds {array.dtype} {array.shape}, not bytes (n, 3, height, width).")
-    return Part(path, array.offset, len(array)), array.shape[1:]
+    return MicroBatch(path, array.offset, len(array)), array.shape[1:]
 
 
 @dataclass(frozen=True, slots=True)

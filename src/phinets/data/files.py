@@ -16,7 +16,7 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Window
-from phinets.data.images import Bad, Taken
+from phinets.data.images import BadImage, Taken
 from phinets.data.pictures import UnusableError, as_read, open_picture, picture_size, picture_windows, shown
 
 
@@ -57,9 +57,9 @@ class Files:
     def usable(self, rows: Tensor) -> Taken:
         """Those of the pictures of these numbers that can be used; nobody stands in for the others."""
         found = list(_threads().map(self._tried, rows.tolist()))
-        images = [one for one in found if not isinstance(one, Bad)]
-        good = torch.tensor([not isinstance(one, Bad) for one in found], dtype=torch.bool)
-        bad = tuple(one for one in found if isinstance(one, Bad))
+        images = [one for one in found if not isinstance(one, BadImage)]
+        good = torch.tensor([not isinstance(one, BadImage) for one in found], dtype=torch.bool)
+        bad = tuple(one for one in found if isinstance(one, BadImage))
         return Taken(_stacked(images, self.side), rows[good], bad)
 
     def through(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> Taken:
@@ -73,25 +73,25 @@ class Files:
         found = list(_threads().map(lambda job: self._nearest_good(job[0], job[1], show), enumerate(rows.tolist())))
         images = torch.from_numpy(np.stack([picture for picture, _, _ in found]))
         bad = {where: why for _, _, tried in found for where, why in tried}
-        return Taken(images, torch.tensor([row for _, row, _ in found]), tuple(Bad(*item) for item in bad.items()))
+        return Taken(images, torch.tensor([row for _, row, _ in found]), tuple(BadImage(*item) for item in bad.items()))
 
-    def _tried(self, row: int) -> NDArray[np.uint8] | Bad:
+    def _tried(self, row: int) -> NDArray[np.uint8] | BadImage:
         try:
             return square(self.paths[row], self.side)
         except UnusableError as error:
-            return Bad(shown(self.paths[row]), str(error))
+            return BadImage(shown(self.paths[row]), str(error))
 
     def _nearest_good(
         self, place: int, row: int, show: Callable[[int, str | Path], NDArray[np.uint8]]
-    ) -> tuple[NDArray[np.uint8], int, list[Bad]]:
+    ) -> tuple[NDArray[np.uint8], int, list[BadImage]]:
         """The picture of this number or, where it can't be used, the next one that can."""
-        tried: list[Bad] = []
+        tried: list[BadImage] = []
         for candidate in chain(range(row, len(self)), range(row)):
             path = self.paths[candidate]
             try:
                 return show(place, path), candidate, tried
             except UnusableError as error:
-                tried.append(Bad(shown(path), str(error)))
+                tried.append(BadImage(shown(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
 
 

@@ -11,7 +11,7 @@ Order = Tensor | range
 """Numbers of images in the order in which they are shown; a range where they come as they are counted, however many."""
 
 
-class Bad(NamedTuple):
+class BadImage(NamedTuple):
     """An image that can't be used."""
 
     where: str
@@ -26,7 +26,7 @@ class Taken(NamedTuple):
     """uint8 (n, 3, height, width)."""
     rows: Tensor
     """Which they are: the numbers asked for, save that the next good image stands in for a bad one."""
-    bad: tuple[Bad, ...] = ()
+    bad: tuple[BadImage, ...] = ()
     """Those that were asked for or tried, and can't be used."""
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from phinets.data.files import Files
-from phinets.data.images import Bad
+from phinets.data.images import BadImage
 from phinets.data.split import ImageSet
 
 BATCH = 256
@@ -32,7 +32,7 @@ class Survey:
     """Of each channel over all usable images, as they are trained on, in units of 0 to 1."""
     std: tuple[float, ...]
     """The same for the standard deviation."""
-    bad: tuple[Bad, ...]
+    bad: tuple[BadImage, ...]
     """What can't be used, and why."""
 
 
@@ -59,11 +59,11 @@ def survey(part: ImageSet, classes: tuple[str, ...]) -> Survey:
         largest=max(sizes, key=_area),
         mean=tuple(mean.tolist()),
         std=tuple(std.tolist()),
-        bad=tuple(Bad(*item) for item in bad.items()),
+        bad=tuple(BadImage(*item) for item in bad.items()),
     )
 
 
-def _usable(part: ImageSet) -> Iterator[tuple[Tensor, Tensor, tuple[Bad, ...]]]:
+def _usable(part: ImageSet) -> Iterator[tuple[Tensor, Tensor, tuple[BadImage, ...]]]:
     """(numbers, pixels, bad ones) of each batch, without those that stand in for a bad one."""
     for rows in torch.arange(len(part)).split(BATCH):
         taken = part.images.take(rows)

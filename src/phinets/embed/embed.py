@@ -17,7 +17,7 @@ from torch import nn
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.exam import EncoderOptions
 from phinets.config.run import DataOptions
-from phinets.data import Rejects, Split, Taken, load
+from phinets.data import BadImages, Split, Taken, load
 from phinets.data.folder import only_picture
 from phinets.embed.collection import Collection, collection
 from phinets.embed.shards import Found, Shards, joined, opened_shards, shards_beside
@@ -28,7 +28,7 @@ from phinets.runtime.signals import Signals
 from phinets.training.loader import ahead
 from phinets.training.run_folder import locked
 
-Part = Literal["all", "train", "test", "bank"]
+MicroBatch = Literal["all", "train", "test", "bank"]
 Watch = Callable[[int, int], None]
 """Is told how many images are done, and how many there are."""
 
@@ -45,7 +45,7 @@ class Work:
     encoder: Encoder
     collection: Collection
     data: str
-    part: Part
+    part: MicroBatch
     max_bad_images: int
 
     @property
@@ -80,7 +80,7 @@ class Work:
         }
 
 
-def work(place: Path, sight: EncoderOptions, part: Part = "all", batch: int | None = None) -> Work:
+def work(place: Path, sight: EncoderOptions, part: MicroBatch = "all", batch: int | None = None) -> Work:
     """The encoder at a place with the images that it is shown: what `sight` leaves open is as in its run."""
     sight = settled_sight(sight)
     who = subject(place, sight.encoder, sight.backbone)
@@ -97,7 +97,7 @@ def work(place: Path, sight: EncoderOptions, part: Part = "all", batch: int | No
     )
 
 
-def _split(name: str, source: DataOptions, part: Part) -> Split:
+def _split(name: str, source: DataOptions, part: MicroBatch) -> Split:
     """The data; who wants all of a folder may have one of a single picture, which can't be parted."""
     kind, _, place = name.partition(":")
     alone = only_picture(place, source) if kind == "folder" and part == "all" else None
@@ -114,8 +114,8 @@ def embedded(work: Work, out: Path, anew: bool, watch: Watch) -> Iterator[Table]
     with locked(folder), Signals().heeded() as signals:
         shards = opened_shards(folder, work.manifest, anew)
         try:
-            rejects = _filled(work, shards, signals, watch)
-            yield _table(work, shards, rejects)
+            bad_images = _filled(work, shards, signals, watch)
+            yield _table(work, shards, bad_images)
             shards.discard()
         except StoppedError as error:
             raise StoppedError(f"{error}; the same command goes on from there.", error.exit_code) from None
@@ -124,23 +124,23 @@ def embedded(work: Work, out: Path, anew: bool, watch: Watch) -> Iterator[Table]
                 shards.discard()
 
 
-def _table(work: Work, shards: Shards, rejects: Rejects) -> Table:
+def _table(work: Work, shards: Shards, bad_images: BadImages) -> Table:
     rows = sum(map(len, shards.rows()))
     if not rows:
         shards.discard()
-        first, why = next(iter(rejects.known.items()))
+        first, why = next(iter(bad_images.known.items()))
         raise UserError(f"none of the {len(work.collection)} images can be used; the first, '{first}': {why}.")
-    about = work.about(rows, len(rejects.known))
+    about = work.about(rows, len(bad_images.known))
     width = work.encoder.num_features
     return Table(shards=shards, collection=work.collection, rows=rows, width=width, about=about)
 
 
-def _filled(work: Work, shards: Shards, signals: Signals, watch: Watch) -> Rejects:
+def _filled(work: Work, shards: Shards, signals: Signals, watch: Watch) -> BadImages:
     """Embed the batches that are not there yet; the bad images of all."""
-    batches, rejects = work.collection.batches(work.encoder.at_once), Rejects(work.max_bad_images)
+    batches, bad_images = work.collection.batches(work.encoder.at_once), BadImages(work.max_bad_images)
     for bad in shards.bad():
-        rejects.add(bad)
-    _tell(rejects)
+        bad_images.add(bad)
+    _tell(bad_images)
     seen = sum(batch.stop - batch.first for batch in batches[: shards.done])
     watch(seen, len(work.collection))
     left = batches[shards.done :]
@@ -148,14 +148,14 @@ def _filled(work: Work, shards: Shards, signals: Signals, watch: Watch) -> Rejec
     with signals.deferred(), Pending(shards) as pending:
         for batch, taken in zip(left, stream, strict=True):
             pending.add(_found(work.encoder, taken))
-            rejects.add(taken.bad)
-            _tell(rejects)
+            bad_images.add(taken.bad)
+            _tell(bad_images)
             seen += batch.stop - batch.first
             watch(seen, len(work.collection))
             if signals.received is not None:
                 by = signals.received
                 raise StoppedError(f"stopped by {by.name} after {seen} of {len(work.collection)} images", 128 + by)
-    return rejects
+    return bad_images
 
 
 def _found(encoder: Encoder, taken: Taken) -> Found:
@@ -164,12 +164,12 @@ def _found(encoder: Encoder, taken: Taken) -> Found:
     return Found(features.numpy(), taken.rows.numpy().astype(np.int64), taken.bad)
 
 
-def _tell(rejects: Rejects) -> None:
+def _tell(bad_images: BadImages) -> None:
     """A note for each image that can't be used; no further where there are too many."""
-    for where, why in rejects.drain():
+    for where, why in bad_images.drain():
         warnings.warn(f"'{where}' can't be used and is skipped: {why}.", stacklevel=4)
     try:
-        rejects.require_few()
+        bad_images.require_few()
     except UserError as error:
         raise UserError(f"{error} With --overwrite it begins anew, as it must with images that were mended.") from error
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
 from phinets.config.plain import differences
-from phinets.data import Bad
+from phinets.data import BadImage
 from phinets.evaluation.feature_sets import room_for
-from phinets.runtime.files import is_remnant, write_whole
+from phinets.runtime.files import atomic_write, is_remnant
 
 MANIFEST = "manifest.json"
 GATHERED = "features.npy"
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     """(m, d)."""
     rows: NDArray[np.int64]
     """(m,): which images of the collection they are of."""
-    bad: tuple[Bad, ...]
+    bad: tuple[BadImage, ...]
     """Those that can't be used."""
 
     def between(self, first: int, stop: int | None) -> "Found":
@@ -67,7 +67,7 @@ class Shards:
         path = self.folder / f"batches-{self.done:08d}-{stop:08d}.npz"
         held = BytesIO()
         np.savez(held, features=found.features, rows=found.rows, bad=np.array(json.dumps(found.bad)))
-        write_whole(path, held.getvalue())
+        atomic_write(path, held.getvalue())
         self.parts.append((stop, path))
 
     def __iter__(self) -> Iterator[Found]:
@@ -81,7 +81,7 @@ class Shards:
         for _, path in self.parts:
             yield _read(path, "rows")["rows"]
 
-    def bad(self) -> Iterator[tuple[Bad, ...]]:
+    def bad(self) -> Iterator[tuple[BadImage, ...]]:
         """The images that can't be used."""
         for _, path in self.parts:
             yield _bad(_read(path, "bad"))
@@ -116,7 +116,7 @@ def opened_shards(folder: Path, manifest: Mapping[str, Any], anew: bool) -> Shar
         )
     if there != wanted:
         _empty(folder)
-        write_whole(folder / MANIFEST, json.dumps(wanted, ensure_ascii=False, indent=2).encode())
+        atomic_write(folder / MANIFEST, json.dumps(wanted, ensure_ascii=False, indent=2).encode())
     return _chain(folder)
 
 
@@ -161,5 +161,5 @@ def _read(path: Path, *names: str) -> dict[str, NDArray[Any]]:
         ) from error
 
 
-def _bad(held: Mapping[str, NDArray[Any]]) -> tuple[Bad, ...]:
-    return tuple(Bad(*one) for one in json.loads(str(held["bad"])))
+def _bad(held: Mapping[str, NDArray[Any]]) -> tuple[BadImage, ...]:
+    return tuple(BadImage(*one) for one in json.loads(str(held["bad"])))

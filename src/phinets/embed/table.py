@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from phinets.config.errors import UserError
 from phinets.embed.collection import Collection
 from phinets.embed.shards import Found, Shards, joined
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 
 GROUP = 8_192
 """Rows of a parquet file that are read together."""
@@ -42,7 +42,7 @@ def require_format(path: Path) -> None:
 
 def write_table(path: Path, table: Table) -> None:
     """The table in the format that the file's ending names, whole or not at all."""
-    write_whole(path, lambda file: WRITERS[path.suffix](file, table))
+    atomic_write(path, lambda file: WRITERS[path.suffix](file, table))
 
 
 def _npz(file: BinaryIO, table: Table) -> None:

@@ -13,7 +13,7 @@ from phinets.config.probes import CACHED
 from phinets.config.record import Score
 from phinets.config.run import EvalConfig
 from phinets.config.views import ViewPlan
-from phinets.data import ImageSet, InMemory, Rejects, Split, Taken, batches
+from phinets.data import BadImages, ImageSet, InMemory, Split, Taken, batches
 from phinets.data.fingerprint import set_fingerprint
 from phinets.evaluation.features import feature_chunks, features, pixels
 from phinets.evaluation.knn import knn_accuracy
@@ -39,7 +39,7 @@ class Eye:
     size: int
     device: torch.device
     dtype: torch.dtype = torch.float32
-    rejects: Rejects
+    bad_images: BadImages
 
     def embedded(self, part: ImageSet, encoder: nn.Module | None) -> Embedded:
         """Features and labels of labelled images; the images themselves where there is no encoder."""
@@ -58,10 +58,10 @@ class Eye:
             yield Taken(found, rows.pop())
 
     def _chunks(self, part: ImageSet, rows: list[Tensor]) -> Iterator[Tensor]:
-        """The images a batch at a time; `rows` is told which they are, and `rejects` which are bad."""
+        """The images a batch at a time; `rows` is told which they are, and `bad_images` which are bad."""
         for taken in batches(part.images, AT_ONCE):
             rows.append(taken.rows)
-            self.rejects.add(taken.bad)
+            self.bad_images.add(taken.bad)
             yield taken.images
 
     def _prepared(self, images: Tensor) -> Tensor:

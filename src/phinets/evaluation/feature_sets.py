@@ -21,7 +21,7 @@ from phinets.config.errors import UserError
 from phinets.config.exam import EvalOptions
 from phinets.config.plain import from_plain, to_plain
 from phinets.config.run import DataOptions, EvalConfig
-from phinets.data import ImageSet, Rejects, load
+from phinets.data import BadImages, ImageSet, load
 from phinets.evaluation.encoders import Subject, data_of, plan_of, settled_sight, subject
 from phinets.evaluation.evaluator import Embedded, Eye, require_classes, sides_protocol
 from phinets.evaluation.knn import Rows
@@ -52,9 +52,9 @@ class Examined:
 
     def tell_bad_images(self) -> None:
         """A note for each image that could not be used; refuses to go on where there are too many."""
-        for where, why in self.eye.rejects.drain():
+        for where, why in self.eye.bad_images.drain():
             warnings.warn(f"'{where}' can't be used, and its neighbor stands in for it: {why}.", stacklevel=3)
-        self.eye.rejects.require_few()
+        self.eye.bad_images.require_few()
 
     @property
     def document(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class Examined:
             "labels": self.exam.labels,
             "bank": len(self.known),
             "queries": len(self.asked),
-            "bad_images": len(self.eye.rejects.known),
+            "bad_images": len(self.eye.bad_images.known),
             "seed": self.exam.seed,
         }
 
@@ -78,7 +78,9 @@ class Examined:
         share = "" if self.exam.share == 1 else f", {self.exam.labels} of the labels (seed {self.exam.seed})"
         chosen = f" ({', '.join(self.classes)})" if self.exam.classes else ""
         sides = sides_protocol(len(self.known), len(self.asked), every=self.exam.test_images is None)
-        bad = f", {len(self.eye.rejects.known)} bad ones replaced by their neighbors" * bool(self.eye.rejects.known)
+        bad = f", {len(self.eye.bad_images.known)} bad ones replaced by their neighbors" * bool(
+            self.eye.bad_images.known
+        )
         seen = f"{len(self.classes)} classes{chosen} at {self.eye.size} pixels"
         return f"{self.subject.called}; {self.data}, {seen}{share}: {sides}{bad}"
 
@@ -95,7 +97,7 @@ def examined(place: Path, exam: EvalOptions) -> Examined:
         size=source.image_size,
         device=pick_device(exam.device),
         dtype=next(who.encoder.parameters()).dtype,
-        rejects=Rejects(exam.max_bad_images),
+        bad_images=BadImages(exam.max_bad_images),
     )
     split = load(name, source)
     known, asked = split.known.labelled.head(_bank(exam, who)), split.test.labelled

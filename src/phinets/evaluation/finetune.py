@@ -22,7 +22,7 @@ from phinets.evaluation.evaluator import Eye
 from phinets.evaluation.feature_sets import Examined
 from phinets.evaluation.features import require_numbers
 from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from phinets.training.schedule import half_cosine
 from phinets.views import random_stream
 
@@ -36,7 +36,7 @@ class Lessons:
     def __init__(self, eye: Eye, part: ImageSet, batch: int, epochs: int, seed: int) -> None:
         assert part.labels is not None
         self.eye, self.labels = eye, part.labels
-        self.feed = Feed(
+        self.loader = ViewLoader(
             images=part.images,
             plan=replace(eye.plan, first=PLANS["probe"].first, second="first"),
             anchor=None,
@@ -46,13 +46,13 @@ class Lessons:
             device=eye.device,
             dtype=eye.dtype,
         )
-        self.steps = epochs * self.feed.steps_per_epoch
+        self.steps = epochs * self.loader.steps_per_epoch
         self.classes = int(part.labels.max()) + 1
 
     def stream(self, watch: Watch | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Each batch in turn; the eye takes note of bad images."""
-        for step, part in enumerate(self.feed.stream(0, self.steps)):
-            self.eye.rejects.add(part.bad)
+        for step, part in enumerate(self.loader.stream(0, self.steps)):
+            self.eye.bad_images.add(part.bad)
             yield part.views.first, self.labels[part.rows].to(self.eye.device)
             if watch is not None:
                 watch(step + 1, self.steps)
@@ -80,7 +80,7 @@ def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = Non
         known, held_out = (known.pick(rows) for rows in every_tenth(len(known)))
     eye, encoder, seed = examined.eye, examined.subject.encoder, examined.exam.seed
     lessons = Lessons(eye, known, probe.batch, probe.epochs, seed)
-    rates = [rate * lessons.feed.batch / 256 for rate in probe.rates]
+    rates = [rate * lessons.loader.batch / 256 for rate in probe.rates]
     width = feature_width(encoder, eye.size)
     first = fresh_heads(rates, width, lessons.classes, random_stream(seed, "probe")).to(eye.device)
     with frozen(encoder):
@@ -94,7 +94,7 @@ def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = Non
     examined.tell_bad_images()
     said = dict(zip(rates, probe.rates, strict=True))
     held = {said[rate]: right for rate, right in tried.items()}
-    return Probed(accuracy=accuracy, rate=said[chosen], held_out=held, batch=lessons.feed.batch)
+    return Probed(accuracy=accuracy, rate=said[chosen], held_out=held, batch=lessons.loader.batch)
 
 
 def _features(encoder: nn.Module, batches: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -122,7 +122,7 @@ def fine_tuned(examined: Examined, how: FineTuning, *, scratch: bool = False, wa
     accuracy = _tuned(examined, deepcopy(examined.subject.encoder), lessons, how, watch)
     fresh = _tuned(examined, fresh_encoder(examined), lessons, how, watch) if scratch else None
     examined.tell_bad_images()
-    return FineTuned(accuracy=accuracy, scratch=fresh, batch=lessons.feed.batch)
+    return FineTuned(accuracy=accuracy, scratch=fresh, batch=lessons.loader.batch)
 
 
 def fresh_encoder(examined: Examined) -> nn.Module:

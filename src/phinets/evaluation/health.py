@@ -20,7 +20,7 @@ from phinets.data.home import resolve_data_name
 from phinets.evaluation.encoders import learner_of
 from phinets.evaluation.evaluator import AT_ONCE
 from phinets.methods import Learner
-from phinets.training.loader import Feed, Part
+from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import Views
 
 
@@ -170,10 +170,10 @@ def _seen_by(learner: Learner, clock: EncoderName, views: Views) -> Sample:
     return Sample(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def first_seen(feed: Feed, images: int) -> Part:
+def first_seen(loader: ViewLoader, images: int) -> MicroBatch:
     """Two views of the first images of a feed, the same whenever they are asked for."""
-    feed = replace(feed, batch=min(images, len(feed.images)), parts=1, rank=0, ranks=1, anchor=None)
-    return feed.part(0, 0, torch.arange(feed.batch))
+    loader = replace(loader, batch=min(images, len(loader.images)), parts=1, rank=0, ranks=1, anchor=None)
+    return loader.part(0, 0, torch.arange(loader.batch))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ def report(place: Path, looked: HealthOptions, device: torch.device) -> Report:
     learner = learner.to(device)
     name = config.data if looked.data is None else resolve_data_name(looked.data)
     options = config.source if looked.root is None else replace(config.source, root=looked.root)
-    feed = Feed(
+    loader = ViewLoader(
         images=load(name, options).train.images,
         plan=config.plan,
         anchor=None,
@@ -201,7 +201,7 @@ def report(place: Path, looked: HealthOptions, device: torch.device) -> Report:
         device=device,
         dtype=next(learner.parameters()).dtype,
     )
-    views = first_seen(feed, looked.images).views
+    views = first_seen(loader, looked.images).views
     sample = _seen_by(learner, looked.encoder, views)
     collapse = health(sample.z1)
     readings: Readings = {**asdict(collapse), **_read(learner, sample, MEASURES)}

@@ -13,7 +13,7 @@ from phinets.export import TARGETS
 from phinets.export.artifact import Artifact, Target
 from phinets.export.card import Proof, card
 from phinets.export.source import Source, source_of
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 from phinets.training.run_folder import RUN_FILES, write_text
 
 
@@ -38,7 +38,7 @@ class Export:
             differences.append(self.artifact.check(aside))
             return self.out.name
 
-        write_whole(self.out, self.artifact.fill, named=proved)
+        atomic_write(self.out, self.artifact.fill, named=proved)
         proof = _proof(self.out, differences[0])
         write_text(self.card, card(self.source, self.artifact, proof))
         for path, text in self.artifact.beside.items():

@@ -22,7 +22,7 @@ STYLE = {"fast": (FAST, "-"), "slow": (SLOW, "--")}
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunSchedule:
     """One readout of one encoder over the steps."""
 
     readout: str
@@ -44,9 +44,9 @@ class Course:
         return found
 
 
-def courses(record: ContinualRecord) -> list[Course]:
+def courses(record: ContinualRecord) -> list[RunSchedule]:
     """What the journal's readings say, for each readout and encoder in the order in which they were first read."""
-    rows = [row for row in record.journal if row["kind"] == "reading"]
+    rows = [row for row in record.journal if row["kind"] == "task-eval"]
     if not rows:
         raise UserError(
             f"the journal of '{record.folder}' holds no reading of the accuracy matrix. Finish the run first."
@@ -55,13 +55,13 @@ def courses(record: ContinualRecord) -> list[Course]:
     return [_course(kind, [row for row in rows if (row["readout"], row["encoder"]) == kind], record) for kind in kinds]
 
 
-def _course(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> Course:
+def _course(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> RunSchedule:
     rows = list({row["step"]: row for row in rows}.values())  # once a task is appended, the untrained are read again
     accuracies = np.full((len(rows), len(record.summary.tasks)), np.nan)
     for line, row in zip(accuracies, rows, strict=True):  # before a task was appended, rows are shorter
         line[: len(row["accuracies"])] = [np.nan if value is None else value for value in row["accuracies"]]
     steps, came = (np.array([row[key] for row in rows]) for key in ("step", "task"))
-    return Course(*kind, steps, came, accuracies)
+    return RunSchedule(*kind, steps, came, accuracies)
 
 
 def tasks_figure(record: ContinualRecord) -> Figure:
@@ -119,14 +119,14 @@ def _colors(n: int) -> list[tuple[float, ...]]:
     return [colormaps["plasma"](x) for x in np.linspace(0.0, 0.78, n)]
 
 
-def ends(course: Course) -> list[tuple[int, int, int]]:
+def ends(course: RunSchedule) -> list[tuple[int, int, int]]:
     """When each task was learned, as far as readings tell: (task from 0, first step, last step)."""
     last = {int(task): int(step) for task, step in zip(course.came, course.steps, strict=True) if task > 0}
     borders = [0, *(last[task] for task in sorted(last))]
     return [(task - 1, start, end) for task, (start, end) in zip(sorted(last), pairwise(borders), strict=True)]
 
 
-def _bands(axes: Axes, course: Course, colors: Sequence[tuple[float, ...]]) -> None:
+def _bands(axes: Axes, course: RunSchedule, colors: Sequence[tuple[float, ...]]) -> None:
     """A band behind the steps of each task, and its number above it."""
     for task, start, end in ends(course):
         axes.axvspan(start, end, color=FAINT, alpha=0.16 if task % 2 == 0 else 0.05, linewidth=0)

@@ -24,7 +24,7 @@ def curves(record: RunRecord) -> Figure:
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     losses, accuracy, health = figure.subplots(1, 3)
     steps = [row for row in record.journal if row["kind"] == "step"]
-    looks = [row for row in record.journal if row["kind"] == "look"]
+    looks = [row for row in record.journal if row["kind"] == "eval"]
     for axes in (losses, accuracy, health):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)

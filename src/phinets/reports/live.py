@@ -43,13 +43,13 @@ class LiveBar:
         """The bar, and the news below it, wrapped where the terminal is narrow."""
         return Group(self.progress, Text(self.line()))
 
-    def stepped(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
+    def on_step(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
         """Show the newest step."""
         self.step = row
         self.speed = f"{images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
         self.progress.update(self.task, completed=row["step"])
 
-    def looked(self, row: Mapping[str, Any]) -> None:
+    def on_eval(self, row: Mapping[str, Any]) -> None:
         """Remember the newest look; where there is no terminal, say it in a line."""
         self.look = row
         if not self.console.is_terminal:

@@ -24,7 +24,7 @@ from phinets.config.run import DataOptions, PretrainConfig, TrainConfig
 from phinets.config.work import Costing, Deriving, Pretraining, Probing, Streaming, Transferring, Work, kind
 from phinets.data.home import cache_folder
 from phinets.evaluation.linear import fit_probe
-from phinets.runs.cost import contender, feed, steps_on
+from phinets.runs.cost import contender, loader, steps_on
 from phinets.runtime.devices import synchronize
 from phinets.runtime.environment import device_name
 from phinets.runtime.process import own_cores
@@ -312,14 +312,14 @@ def _step_seconds(name: str, batch: int, device: torch.device, times: int = 3) -
         source=DataOptions(image_size=SIDE),
         learner=LearnerOptions(projector=(256, 256), h_hidden=(64,)),
     )
-    made = feed(config, device)
-    trainee, views = contender(config, device), made.part(0, 0, made.order(0)).views
-    return _quickest(lambda: steps_on(trainee, views), device, times)
+    made = loader(config, device)
+    train_state, views = contender(config, device), made.part(0, 0, made.order(0)).views
+    return _quickest(lambda: steps_on(train_state, views), device, times)
 
 
 def _view_seconds(device: torch.device, images: int = 128) -> float:
     """Of a pixel: two views and the image itself are made of each."""
-    made = feed(PretrainConfig(batch=images, source=DataOptions(image_size=SIDE)), device)
+    made = loader(PretrainConfig(batch=images, source=DataOptions(image_size=SIDE)), device)
     rows = made.order(0)
     return _quickest(lambda: made.part(0, 0, rows), device, 2) / (3 * images * SIDE**2)
 

@@ -28,7 +28,7 @@ Rows = Sequence[Mapping[str, Any]]
 def of_run(work: Pretraining, record: RunRecord) -> Result:
     """kNN and linear probe; stable ranks and whatever else the last look measured."""
     summary, batch = record.summary, record.config.batch
-    steps, looks = (_of_kind(record.journal, kind) for kind in ("step", "look"))
+    steps, looks = (_of_kind(record.journal, kind) for kind in ("step", "eval"))
     scores = {name: getattr(summary, name) for name in SCORES}
     measured = {name: value for name, value in looks[-1].items() if _is_number(value) and name not in BESIDE}
     return Result(

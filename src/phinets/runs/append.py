@@ -8,7 +8,7 @@ from phinets.config.continual import Appended, ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord, ContinualSummary, Summary
 from phinets.config.run import TrainConfig
-from phinets.runs.callbacks import Watcher
+from phinets.runs.callbacks import RunCallback
 from phinets.runs.continual import continual
 from phinets.runs.setup import settled
 from phinets.runs.trainer import alone, resume_stream
@@ -28,7 +28,7 @@ from phinets.runs.resume import finished, require_same_run, resumable, resume_co
 
 
 def append(
-    folder: Path, task: Appended, wanted: ContinualConfig | None = None, *, watcher: Watcher | None = None
+    folder: Path, task: Appended, wanted: ContinualConfig | None = None, *, callback: RunCallback | None = None
 ) -> ContinualRecord:
     """Go on with a finished run over a stream: one task more, from its last checkpoint, memory and all.
 
@@ -40,9 +40,9 @@ def append(
         longer = settled(replace(config, appended=(*config.appended, task)))
         with alone(folder):
             state = distributed.on_rank_zero(lambda: _last_state(folder))
-            require_same_run(state, continual(longer).bench)
+            require_same_run(state, continual(longer).run_parts)
             distributed.on_rank_zero(lambda: _reopen(folder, longer))
-        return resume_stream(folder, watcher=watcher)
+        return resume_stream(folder, callback=callback)
 
 
 def _finished_config(folder: Path, wanted: ContinualConfig | None) -> ContinualConfig:

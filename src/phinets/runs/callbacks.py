@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from phinets.config.run import TrainConfig
-from phinets.training.loop import LoopWatcher, Pace
+from phinets.training.loop import LoopCallback, Pace
 
 
-class Watcher(LoopWatcher, Protocol):
+class RunCallback(LoopCallback, Protocol):
     """Told of the loop's news, and of the beginning."""
 
-    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Training begins, or goes on after `done` of its `steps`."""
 
     def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -21,17 +21,17 @@ class Watcher(LoopWatcher, Protocol):
 class Silent:
     """A watcher that says nothing."""
 
-    def began(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Nothing."""
 
     def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Nothing."""
 
-    def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
         """Nothing."""
 
-    def looked(self, row: Mapping[str, Any]) -> None:
+    def on_eval(self, row: Mapping[str, Any]) -> None:
         """Nothing."""
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Nothing."""

@@ -20,9 +20,9 @@ from phinets.evaluation.tasks import Reader
 from phinets.methods import Learner
 from phinets.reports.continual import pictures_of
 from phinets.runs.run_kind import Ended, Row
-from phinets.runs.setup import Bench, Workshop, workshop
+from phinets.runs.setup import RunParts, Workshop, workshop
 from phinets.training.learner import build_learner
-from phinets.training.schedule import Course, Leg
+from phinets.training.schedule import RunSchedule, TaskSchedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,14 @@ class Continual:
     """A run over a stream of tasks."""
 
     config: ContinualConfig
-    bench: Bench
+    run_parts: RunParts
     stream: Stream
     reader: Reader
 
     @property
     def turns(self) -> frozenset[int]:
         """The first step of each task, and where readings in the middle of one are due."""
-        course, n = self.bench.course, self.config.reading.evals_per_task
+        course, n = self.run_parts.course, self.config.reading.evals_per_task
         within = (
             start + round((end - start) * i / n) for start, end in pairwise((0, *course.ends)) for i in range(1, n)
         )
@@ -54,19 +54,19 @@ class Continual:
         """
         if step == 0:
             return []
-        course = self.bench.course
+        course = self.run_parts.course
         appended = step in course.starts and course.leg_at(step) >= len(course.legs) - len(self.config.appended)
         fresh = self._untrained() if appended else None
         return [*self._read(step), *([] if fresh is None else self._read(0, fresh))]
 
     def turn(self, step: int) -> None:
         """Tell the learner of a new task."""
-        if step in self.bench.course.starts:
-            self.bench.trainee.learner.begin_task(self.bench.course.leg_at(step))
+        if step in self.run_parts.course.starts:
+            self.run_parts.train_state.learner.begin_task(self.run_parts.course.leg_at(step))
 
     def closing(self) -> list[Row]:
         """Every task read out after the last."""
-        return self._read(self.bench.course.total)
+        return self._read(self.run_parts.course.total)
 
     def record(self, ended: Ended) -> ContinualRecord:
         """The record, with its summary."""
@@ -84,15 +84,15 @@ class Continual:
 
     def _untrained(self) -> Learner:
         """The learner before its first step, which the seed gives."""
-        weights = next(self.bench.trainee.learner.parameters())
+        weights = next(self.run_parts.train_state.learner.parameters())
         return build_learner(self.config, weights.device, weights.dtype)
 
     def _read(self, done: int, learner: Learner | None = None) -> list[Row]:
         """Lines of the journal: every readout of every encoder after so many steps."""
-        course = self.bench.course
+        course = self.run_parts.course
         task, share = _moment(course, done)
-        place = {"kind": "reading", "step": done, "epoch": course.epochs(done), "task": task, "share": share}
-        learner = learner or self.bench.trainee.learner
+        place = {"kind": "task-eval", "step": done, "epoch": course.epochs(done), "task": task, "share": share}
+        learner = learner or self.run_parts.train_state.learner
         read = self._first_reading if done == 0 else self.reader.read
         return [
             {**place, "readout": readout, "encoder": clock, "accuracies": list(found)}
@@ -115,7 +115,7 @@ class Continual:
             for readout in config.reading.readouts
         )
         return ContinualSummary(
-            **ended.learned(self.bench, self._protocol()),
+            **ended.learned(self.run_parts, self._protocol()),
             tasks=tuple(task.name for task in tasks),
             images=tuple(len(task.train) for task in tasks),
             readings=tuple(readings),
@@ -145,17 +145,17 @@ def continual(config: ContinualConfig) -> Continual:
     reader = Reader(stream=tasks, eye=shop.eye, evaluation=config.evaluation, reading=config.reading)
     course = _course(config, tasks, shop)
     keeps = config.memory.replay != "none"
-    bench = Bench(
+    run_parts = RunParts(
         config=config,
         device=shop.precision.device,
-        trainee=shop.trainee(),
+        train_state=shop.train_state(),
         course=course,
         live=reader.live,
-        rejects=shop.eye.rejects,
+        bad_images=shop.eye.bad_images,
         data=fingerprints(tasks),
-        memory=Replay(config.memory, course.legs[0].feed) if keeps else None,
+        memory=Replay(config.memory, course.legs[0].loader) if keeps else None,
     )
-    return Continual(config=config, bench=bench, stream=tasks, reader=reader)
+    return Continual(config=config, run_parts=run_parts, stream=tasks, reader=reader)
 
 
 def require_encoders(config: ContinualConfig) -> None:
@@ -176,9 +176,9 @@ def clocks(config: ContinualConfig) -> tuple[EncoderName, ...]:
             return (clock,)
 
 
-def _course(config: ContinualConfig, tasks: Stream, shop: Workshop) -> Course:
+def _course(config: ContinualConfig, tasks: Stream, shop: Workshop) -> RunSchedule:
     """One leg a task; those that were appended have their own number of passes."""
-    legs: list[Leg] = []
+    legs: list[TaskSchedule] = []
     steps = passes = 0
     planned = len(tasks.tasks) - len(config.appended)
     epochs = [config.epochs_per_task] * planned + [task.epochs for task in config.appended]
@@ -188,13 +188,13 @@ def _course(config: ContinualConfig, tasks: Stream, shop: Workshop) -> Course:
                 f"the new task ({task.name}) gives {len(task.train)} training images, but each step of this run takes "
                 f"{config.batch}. Give it that many at least."
             )
-        feed = shop.feed(task.train.images, f"task {number} ({task.name})", steps, passes)
-        legs.append(Leg(feed, shop.timetable(feed, n)))
+        loader = shop.loader(task.train.images, f"task {number} ({task.name})", steps, passes)
+        legs.append(TaskSchedule(loader, shop.timetable(loader, n)))
         steps, passes = steps + legs[-1].timetable.total, passes + n
-    return Course(tuple(legs))
+    return RunSchedule(tuple(legs))
 
 
-def _moment(course: Course, done: int) -> tuple[int, float]:
+def _moment(course: RunSchedule, done: int) -> tuple[int, float]:
     """Which task is being learned or has just been, counted from 1, and which share of it is done; 0 before any."""
     if done == 0:
         return 0, 0.0
@@ -208,7 +208,7 @@ def read_matrix(
     """The accuracy matrix that the journal's readings at the ends of tasks make, and what follows from it."""
     rows: dict[int, Accuracies] = {}
     for row in journal:
-        ours = row["kind"] == "reading" and (row["readout"], row["encoder"]) == (readout, clock)
+        ours = row["kind"] == "task-eval" and (row["readout"], row["encoder"]) == (readout, clock)
         if ours and (row["task"] == 0 or row["share"] == 1):
             rows[row["task"]] = _padded(row["accuracies"], tasks)
     matrix = np.array([rows[t] for t in range(1, tasks + 1)], dtype=float)

@@ -22,9 +22,9 @@ from phinets.data import InMemory
 from phinets.data.shapes import draw
 from phinets.runtime.devices import Precision, is_out_of_memory, synchronize
 from phinets.training.learner import build_learner
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from phinets.training.optimizers import build_optimizer
-from phinets.training.step import Trainee, train_step
+from phinets.training.step import TrainState, train_step
 from phinets.views import Views
 
 T = TypeVar("T")
@@ -68,17 +68,17 @@ def costs(config: PretrainConfig, methods: Iterable[str], rounds: int, device: t
 
 def learners_turns(config: PretrainConfig, methods: Iterable[str], device: torch.device) -> dict[str, Turn]:
     """A turn for each method whose weights fit into memory, all on one batch of views."""
-    made = feed(config, device)
+    made = loader(config, device)
     views = made.part(0, 0, made.order(0)).views
     ready = {name: if_it_fits(partial(contender, replace(config, method=name), device)) for name in methods}
-    return {name: turn_of(trainee, views) for name, trainee in ready.items() if trainee is not None}
+    return {name: turn_of(train_state, views) for name, train_state in ready.items() if train_state is not None}
 
 
-def feed(config: PretrainConfig, device: torch.device, steps: int = 1) -> Feed:
+def loader(config: PretrainConfig, device: torch.device, steps: int = 1) -> ViewLoader:
     """Views of drawn images, enough for some steps, and with the anchor that some learners look at."""
     n = steps * config.batch
     drawn = torch.from_numpy(draw(range(min(n, DRAWN)))[0])
-    return Feed(
+    return ViewLoader(
         images=InMemory(drawn.repeat(-(-n // len(drawn)), 1, 1, 1)[:n]),
         plan=config.plan,
         anchor="original",
@@ -91,28 +91,28 @@ def feed(config: PretrainConfig, device: torch.device, steps: int = 1) -> Feed:
     )
 
 
-def contender(config: PretrainConfig, device: torch.device) -> Trainee:
+def contender(config: PretrainConfig, device: torch.device) -> TrainState:
     """A learner with its optimizer, ready to make steps."""
     precision = Precision(config.compute.precision, device)
     learner = build_learner(config, device, precision.weights)
     optimizer = build_optimizer(learner, config.optimization)
-    return Trainee(learner=learner, optimizer=optimizer, precision=precision, model=learner)
+    return TrainState(learner=learner, optimizer=optimizer, precision=precision, model=learner)
 
 
-def steps_on(trainee: Trainee, views: Views, n: int = 1) -> None:
+def steps_on(train_state: TrainState, views: Views, n: int = 1) -> None:
     """Steps as a run takes them; the rate changes nothing about their cost."""
     for _ in range(n):
-        train_step(trainee, [views], rate=1e-3, peak=1e-3)
+        train_step(train_state, [views], rate=1e-3, peak=1e-3)
 
 
-def turn_of(trainee: Trainee, views: Views) -> Turn:
+def turn_of(train_state: TrainState, views: Views) -> Turn:
     """The turn of a learner: a full step."""
 
     def held() -> int:
-        state = (t for slot in trainee.optimizer.state.values() for t in slot.values())
-        return bytes_of(trainee.learner.state_dict().values()) + bytes_of(state)
+        state = (t for slot in train_state.optimizer.state.values() for t in slot.values())
+        return bytes_of(train_state.learner.state_dict().values()) + bytes_of(state)
 
-    return Turn(lambda: steps_on(trainee, views), trainee.optimizer.zero_grad, held)
+    return Turn(lambda: steps_on(train_state, views), train_state.optimizer.zero_grad, held)
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:
@@ -138,10 +138,10 @@ def take_turns(
 
 def seconds_of(work: Callable[[], object], device: torch.device, clock: Callable[[], float] = perf_counter) -> float:
     """How long it takes until the device has done the work."""
-    began = clock()
+    on_start = clock()
     work()
     synchronize(device)
-    return clock() - began
+    return clock() - on_start
 
 
 def if_it_fits(work: Callable[[], T]) -> T | None:

@@ -53,46 +53,46 @@ from phinets.runs.detect_folder import (
 )
 from phinets.runtime.devices import is_out_of_memory, pick_device
 from phinets.runtime.environment import environment
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 from phinets.runtime.process import launched
 from phinets.runtime.signals import Signals
 from phinets.training.checkpoint import Keeper, newest_checkpoint, set_aside
-from phinets.training.detector import DetectorLoop, DetectorTrainee, detector_trainee
+from phinets.training.detector import DetectorLoop, DetectorTrainState, detector_train_state
 from phinets.training.journal import Journal, read_journal
 from phinets.training.loader import ahead
 from phinets.training.run_folder import CHECKPOINTS, ENVIRONMENT, JOURNAL, SUMMARY, locked, run_folder, write_json
 from phinets.views import random_stream
 
 
-class DetectionWatcher(Protocol):
+class DetectionCallback(Protocol):
     """Who looks on."""
 
-    def began(self, folder: Path, arm: str, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, arm: str, steps: int, done: int) -> None:
         """A detector begins to learn, or goes on after `done` of its `steps`."""
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
         """The newest line of the journal."""
 
     def asked(self, pictures: int, of: int) -> None:
         """So many of the test pictures are looked at."""
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """A sentence for a person."""
 
 
 class Unwatched:
     """A watcher that says nothing."""
 
-    def began(self, folder: Path, arm: str, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, arm: str, steps: int, done: int) -> None:
         """Nothing."""
 
-    def stepped(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any]) -> None:
         """Nothing."""
 
     def asked(self, pictures: int, of: int) -> None:
         """Nothing."""
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """Nothing."""
 
 
@@ -109,7 +109,7 @@ class Trial:
     """What decides what is learned, plain: settings, pictures and the encoder's weights."""
     folder: Path
     signals: Signals
-    watcher: DetectionWatcher
+    callback: DetectionCallback
 
 
 def carried_through(trial: Trial, name: str, encoder: nn.Module, called: str) -> Arm:
@@ -118,14 +118,14 @@ def carried_through(trial: Trial, name: str, encoder: nn.Module, called: str) ->
     known = read_arm(folder)
     if known is not None:
         return known
-    began = perf_counter()
+    on_start = perf_counter()
     (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     config = trial.config
     fresh = fresh_detector(encoder, len(trial.scenes.classes), config.proposals, config.seed)
-    trainee = detector_trainee(fresh, config.training, trial.device)
-    before = _trained(trial, name, trainee, began)
-    found = found_in(trial, trainee.detector)
-    _keep(trial, name, trainee.detector, found)
+    train_state = detector_train_state(fresh, config.training, trial.device)
+    before = _trained(trial, name, train_state, on_start)
+    found = found_in(trial, train_state.detector)
+    _keep(trial, name, train_state.detector, found)
     losses = [row["loss"] for row in read_journal(folder / JOURNAL)]
     tenth = max(1, len(losses) // 10)
     arm = Arm(
@@ -134,31 +134,31 @@ def carried_through(trial: Trial, name: str, encoder: nn.Module, called: str) ->
         precision=precisions(trial.scenes, found),
         loss_first=float(np.mean(losses[:tenth])),
         loss_last=float(np.mean(losses[-tenth:])),
-        seconds=before + perf_counter() - began,
+        seconds=before + perf_counter() - on_start,
     )
     write_json(folder / RESULT, to_json(arm))
     return arm
 
 
-def _trained(trial: Trial, name: str, trainee: DetectorTrainee, began: float) -> float:
+def _trained(trial: Trial, name: str, train_state: DetectorTrainState, on_start: float) -> float:
     """Train to the end; the seconds that earlier sessions took."""
     folder, config = trial.folder / name, trial.config
-    state = _restored(trial, folder, trainee)
+    state = _restored(trial, folder, train_state)
     before = 0.0 if state is None else float(state["seconds"])
     done = 0 if state is None else int(state["step"])
-    trial.watcher.began(folder, name, config.training.iterations, done)
+    trial.callback.on_start(folder, name, config.training.iterations, done)
     keeper = Keeper(folder / CHECKPOINTS, config.compute.saving, steps_per_epoch=1)
     with Journal(folder / JOURNAL, at=0 if state is None else state["journal"]) as journal:
 
         def kept(step: int) -> None:
-            run = {"run": trial.identity, "seconds": before + perf_counter() - began, "journal": journal.settled()}
-            keeper.save(step, {**trainee.state(), **run})
+            run = {"run": trial.identity, "seconds": before + perf_counter() - on_start, "journal": journal.settled()}
+            keeper.save(step, {**train_state.state(), **run})
 
         lessons = Lessons(
             scenes=trial.scenes.train, seen=config.pictures, batch=config.training.batch, seed=config.seed
         )
         loop = DetectorLoop(
-            trainee=trainee,
+            train_state=train_state,
             lesson=lessons.batch_of,
             how=config.training,
             accumulate=config.compute.accumulate,
@@ -167,7 +167,7 @@ def _trained(trial: Trial, name: str, trainee: DetectorTrainee, began: float) ->
             keeper=keeper,
             save=kept,
             stop=lambda: trial.signals.received is not None,
-            watch=trial.watcher.stepped,
+            watch=trial.callback.on_step,
         )
         with trial.signals.deferred():
             done = loop.run(done)
@@ -177,15 +177,15 @@ def _trained(trial: Trial, name: str, trainee: DetectorTrainee, began: float) ->
     return before
 
 
-def _restored(trial: Trial, folder: Path, trainee: DetectorTrainee) -> dict[str, Any] | None:
+def _restored(trial: Trial, folder: Path, train_state: DetectorTrainState) -> dict[str, Any] | None:
     """Bring the trainee to its newest checkpoint, and give that, where there is one."""
     state, refused = newest_checkpoint(folder / CHECKPOINTS)
     set_aside(refused)
     for reason in refused.values():
-        trial.watcher.told(f"{reason} The one before it is used.")
+        trial.callback.on_message(f"{reason} The one before it is used.")
     if state is not None:
         require_same(state["run"], trial.identity)
-        trainee.restore(state)
+        train_state.restore(state)
     return state
 
 
@@ -196,7 +196,7 @@ def found_in(trial: Trial, detector: Detector) -> list[Found]:
     found: list[Found] = []
     for scene, picture in zip(scenes, shown, strict=True):
         found.append(in_own_pixels(detector, picture.pixels, scene.width, scene.height, trial.device))
-        trial.watcher.asked(len(found), len(scenes))
+        trial.callback.asked(len(found), len(scenes))
     return found
 
 
@@ -236,7 +236,7 @@ def _keep(trial: Trial, name: str, detector: Detector, found: Sequence[Found]) -
     weights = {key: value.contiguous().cpu() for key, value in detector.state_dict().items()}
     settings = without(trial.identity, ELSEWHERE)
     about = {"arm": name, "backbone": trial.backbone, "classes": classes, "detection": settings}
-    write_whole(folder / WEIGHTS, save(weights, {ABOUT: json.dumps(about, sort_keys=True)}))
+    atomic_write(folder / WEIGHTS, save(weights, {ABOUT: json.dumps(about, sort_keys=True)}))
     pictures = [
         {"picture": scene.path.name, **{key: value.tolist() for key, value in one._asdict().items()}}
         for scene, one in zip(trial.scenes.test, found, strict=True)
@@ -284,7 +284,7 @@ def detect(
     out: Path | None = None,
     *,
     overwrite: bool = False,
-    watcher: DetectionWatcher | None = None,
+    callback: DetectionCallback | None = None,
 ) -> DetectionRecord:
     """Fine-tune a detector from the encoder at a place, judge it, and leave everything in a folder.
 
@@ -298,11 +298,11 @@ def detect(
             claim(folder, overwrite)
             write_begun(folder, Begun(made.target, made.config, made.identity))
             write_json(folder / ENVIRONMENT, environment(config.seed, made.device, "fp32"))
-            return _finished(made, folder, signals, watcher or Unwatched())
+            return _finished(made, folder, signals, callback or Unwatched())
 
 
 def resume_detection(
-    folder: Path, wanted: Detection | None = None, *, watcher: DetectionWatcher | None = None
+    folder: Path, wanted: Detection | None = None, *, callback: DetectionCallback | None = None
 ) -> DetectionRecord:
     """Go on with a transfer from its last checkpoint, to the end that it would have had; a finished one is read."""
     begun = read_begun(folder)
@@ -319,7 +319,7 @@ def resume_detection(
             return _record(folder, replace(summary, metric=(wanted or begun.config).metric))
         made = prepared(begun.target, wanted or begun.config)
         require_same(begun.identity, made.identity)  # before a finished arm is taken over
-        return _finished(made, folder, signals, watcher or Unwatched())
+        return _finished(made, folder, signals, callback or Unwatched())
 
 
 def prepared(target: Path, config: Detection) -> Prepared:
@@ -392,7 +392,7 @@ def fresh_encoder(backbone: str, seed: int) -> torch.nn.Module:
         return backbone_called(backbone)
 
 
-def _finished(made: Prepared, folder: Path, signals: Signals, watcher: DetectionWatcher) -> DetectionRecord:
+def _finished(made: Prepared, folder: Path, signals: Signals, callback: DetectionCallback) -> DetectionRecord:
     """Every arm carried through, and what the transfer leaves behind; the summary last, which says it is finished."""
     config, who = made.config, made.subject
     trial = Trial(
@@ -403,7 +403,7 @@ def _finished(made: Prepared, folder: Path, signals: Signals, watcher: Detection
         identity=made.identity,
         folder=folder,
         signals=signals,
-        watcher=watcher,
+        callback=callback,
     )
     with _rescued(folder, config):
         arms = [carried_through(trial, "encoder", who.encoder, who.called)]
@@ -452,8 +452,8 @@ def _draw(record: DetectionRecord, made: Prepared) -> None:
         for i, scene in enumerate(made.scenes.test[:SHOWN])
     ]
     title = f"true boxes, and detections with a score of {SURE} and more"
-    write_whole(folder / CURVES, png(loss_figure(record)))
-    write_whole(folder / PICTURE, png(detections_figure(pictures, record.summary.classes, title)))
+    atomic_write(folder / CURVES, png(loss_figure(record)))
+    atomic_write(folder / PICTURE, png(detections_figure(pictures, record.summary.classes, title)))
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from torch import Tensor
 from phinets.config.methods import Wiring, method
 from phinets.config.run import TrainConfig
 from phinets.evaluation.health import Health, Readings, checkup, first_seen, health
-from phinets.runs.callbacks import Watcher
-from phinets.runs.setup import Bench
+from phinets.runs.callbacks import RunCallback
+from phinets.runs.setup import RunParts
 from phinets.views import Views
 
 READINGS = tuple(field.name for field in fields(Health))
@@ -22,10 +22,10 @@ SEEN = 512
 class Meter:
     """Looks at the learner, and says once, clearly, when it has collapsed."""
 
-    def __init__(self, bench: Bench, watcher: Watcher, before: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, run_parts: RunParts, callback: RunCallback, before: Iterable[Mapping[str, Any]] = ()) -> None:
         """`before`: the looks of the run so far, where it is resumed."""
-        self.bench = bench
-        self.watcher = watcher
+        self.run_parts = run_parts
+        self.callback = callback
         self.said = any(health_of(row).verdict == "collapsed" for row in before)
 
     def look(self, codes: Tensor) -> dict[str, Any]:
@@ -33,8 +33,10 @@ class Meter:
         found = health(codes)
         if found.verdict == "collapsed" and not self.said:
             self.said = True
-            self.watcher.told(diagnosis(self.bench.config, found.verdict, found.spread, found.effective_rank))
-        scores = {f"knn{ending}": self.bench.live(encoder) for ending, encoder in self.bench.judged.items()}
+            self.callback.on_message(
+                diagnosis(self.run_parts.config, found.verdict, found.spread, found.effective_rank)
+            )
+        scores = {f"knn{ending}": self.run_parts.live(encoder) for ending, encoder in self.run_parts.judged.items()}
         return {
             **{name: value for name, value in scores.items() if value is not None},
             **{name: getattr(found, name) for name in READINGS},
@@ -42,14 +44,14 @@ class Meter:
         }
 
     def _measures(self) -> Readings:
-        health_metrics = self.bench.config.evaluation.health_metrics
-        return checkup(self.bench.trainee.learner, self._views, health_metrics) if health_metrics else {}
+        health_metrics = self.run_parts.config.evaluation.health_metrics
+        return checkup(self.run_parts.train_state.learner, self._views, health_metrics) if health_metrics else {}
 
     @cached_property
     def _views(self) -> Views:
         """Two views of the first training images, the same at every look."""
-        views, _, bad = first_seen(self.bench.course.feed_at(0), SEEN)
-        self.bench.rejects.add(bad)
+        views, _, bad = first_seen(self.run_parts.course.feed_at(0), SEEN)
+        self.run_parts.bad_images.add(bad)
         return views
 
 

@@ -11,8 +11,8 @@ from phinets.data import fingerprint, load
 from phinets.evaluation.evaluator import Judge, recalled
 from phinets.reports.curves import curves_png
 from phinets.runs.run_kind import Ended, Row
-from phinets.runs.setup import Bench, workshop
-from phinets.training.schedule import Course, Leg
+from phinets.runs.setup import RunParts, workshop
+from phinets.training.schedule import RunSchedule, TaskSchedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,13 +20,13 @@ class Pretraining:
     """A run on one body of images."""
 
     config: PretrainConfig
-    bench: Bench
+    run_parts: RunParts
     judge: Judge
     turns: frozenset[int] = frozenset()
 
     def baseline(self) -> list[Row]:
         """What the encoder must beat: itself untrained, and raw pixels."""
-        untrained, pixels = self._first_score(self.bench.judged[""]), self._first_score(None)
+        untrained, pixels = self._first_score(self.run_parts.judged[""]), self._first_score(None)
         return [
             {
                 "kind": "baseline",
@@ -55,10 +55,10 @@ class Pretraining:
         """kNN and linear probe of what was learned."""
         scores = {
             f"{name}{ending}": value
-            for ending, encoder in self.bench.judged.items()
+            for ending, encoder in self.run_parts.judged.items()
             for name, value in asdict(self.judge.score(encoder)).items()
         }
-        course = self.bench.course
+        course = self.run_parts.course
         return [{"kind": "score", "step": course.total, "epoch": course.epochs(course.total), **scores}]
 
     def record(self, ended: Ended) -> RunRecord:
@@ -78,7 +78,7 @@ class Pretraining:
     def _summary(self, ended: Ended) -> Summary:
         scores = {**ended.last("baseline"), **ended.last("score")}
         return Summary(
-            **ended.learned(self.bench, self.judge.describe()),
+            **ended.learned(self.run_parts, self.judge.describe()),
             **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
         )
 
@@ -87,15 +87,15 @@ def pretraining(config: PretrainConfig) -> Pretraining:
     """The programme of a run, or an error that says what can't be."""
     shop = workshop(config)
     split = load(config.data, config.source)
-    feed = shop.feed(split.train.images, f"'{config.data}'")
+    loader = shop.loader(split.train.images, f"'{config.data}'")
     judge = Judge(split=split, eye=shop.eye, protocol=config.evaluation)
-    bench = Bench(
+    run_parts = RunParts(
         config=config,
         device=shop.precision.device,
-        trainee=shop.trainee(),
-        course=Course((Leg(feed, shop.timetable(feed, config.epochs)),)),
+        train_state=shop.train_state(),
+        course=RunSchedule((TaskSchedule(loader, shop.timetable(loader, config.epochs)),)),
         live=judge.live_knn,
-        rejects=shop.eye.rejects,
+        bad_images=shop.eye.bad_images,
         data=fingerprint(split),
     )
-    return Pretraining(config=config, bench=bench, judge=judge)
+    return Pretraining(config=config, run_parts=run_parts, judge=judge)

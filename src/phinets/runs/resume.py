@@ -14,7 +14,7 @@ from phinets.config.identity import learned
 from phinets.config.plain import differences, from_plain, to_plain
 from phinets.config.record import ContinualRecord, ContinualSummary, RunRecord, Summary
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.runs.setup import Bench, settled
+from phinets.runs.setup import RunParts, settled
 from phinets.runtime import distributed
 from phinets.runtime.devices import is_out_of_memory
 from phinets.training.checkpoint import checkpoints, newest_checkpoint, set_aside
@@ -67,9 +67,9 @@ def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     return state, list(refused.values())
 
 
-def require_same_run(state: dict[str, Any], bench: Bench) -> None:
+def require_same_run(state: dict[str, Any], run_parts: RunParts) -> None:
     """Refuse a checkpoint of other settings or other data."""
-    changed = differences(state["run"], _as_known_to(state["run"], bench))
+    changed = differences(state["run"], _as_known_to(state["run"], run_parts))
     if changed:
         raise UserError(
             f"the settings or the data have changed since the checkpoint was made ({_listed(changed)}). Put them back, "
@@ -77,14 +77,14 @@ def require_same_run(state: dict[str, Any], bench: Bench) -> None:
         )
 
 
-def identity(bench: Bench) -> dict[str, Any]:
+def identity(run_parts: RunParts) -> dict[str, Any]:
     """What decides what is learned, plain: the settings, and which data they led to."""
-    return {**learned(bench.config), "images": bench.data}
+    return {**learned(run_parts.config), "images": run_parts.data}
 
 
-def _as_known_to(before: dict[str, Any], bench: Bench) -> dict[str, Any]:
+def _as_known_to(before: dict[str, Any], run_parts: RunParts) -> dict[str, Any]:
     """The same without the tasks that were appended since: they changed nothing about what was learned before."""
-    now = identity(bench)
+    now = identity(run_parts)
     news = len(now.get("appended", ())) - len(before.get("appended", ()))
     if news <= 0:
         return now

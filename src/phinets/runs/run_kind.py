@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from phinets.config.record import ContinualRecord, RunRecord
 from phinets.runs.monitor import health_of
-from phinets.runs.setup import Bench
+from phinets.runs.setup import RunParts
 from phinets.training.loop import Pace
 
 Row = dict[str, Any]
@@ -28,18 +28,18 @@ class Ended:
         """The last line of this kind in the journal."""
         return next(row for row in reversed(self.journal) if row["kind"] == kind)
 
-    def learned(self, bench: Bench, protocol: str) -> dict[str, Any]:
+    def learned(self, run_parts: RunParts, protocol: str) -> dict[str, Any]:
         """What every summary says (`config.record.Learned`)."""
-        config, meter = bench.config, health_of(self.last("look"))
+        config, meter = run_parts.config, health_of(self.last("eval"))
         return {
             "method": config.method,
             "backbone": config.backbone,
             "data": config.learned_from,
             "seed": config.seed,
-            "steps": bench.course.total,
+            "steps": run_parts.course.total,
             "verdict": meter.verdict,
             **asdict(meter),
-            "bad_images": len(bench.rejects.known),
+            "bad_images": len(run_parts.bad_images.known),
             "seconds": self.seconds,
             "images_per_second": self.pace.images_per_second,
             "data_wait": self.pace.data_wait,
@@ -51,7 +51,7 @@ class Programme(Protocol[R]):
     """One kind of run."""
 
     @property
-    def bench(self) -> Bench:
+    def run_parts(self) -> RunParts:
         """What it is made of."""
 
     @property

@@ -12,7 +12,7 @@ from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.methods import EncoderName
 from phinets.config.run import TrainConfig
-from phinets.data import Images, Rejects
+from phinets.data import BadImages, Images
 from phinets.data.home import resolve_data_name
 from phinets.evaluation.evaluator import Eye
 from phinets.methods import Learner
@@ -21,11 +21,11 @@ from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import local_device
 from phinets.training.journal import require_trackers
 from phinets.training.learner import build_learner
-from phinets.training.loader import Feed
+from phinets.training.loader import ViewLoader
 from phinets.training.loop import Memory
 from phinets.training.optimizers import build_optimizer
-from phinets.training.schedule import Course, Timetable
-from phinets.training.step import Trainee, wrap_distributed
+from phinets.training.schedule import LearningRateSchedule, RunSchedule
+from phinets.training.step import TrainState, wrap_distributed
 from phinets.views import make_views, random_stream
 
 C = TypeVar("C", bound=TrainConfig)
@@ -42,16 +42,16 @@ class KeptMemory(Memory, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class RunParts:
     """Everything a run is made of, checked and ready."""
 
     config: TrainConfig
     device: torch.device
-    trainee: Trainee
-    course: Course
+    train_state: TrainState
+    course: RunSchedule
     live: Callable[[nn.Module], float | None]
     """kNN on few images, for the eye during training; None where there are no labels."""
-    rejects: Rejects
+    bad_images: BadImages
     data: dict[str, str]
     """The fingerprint of what is learned from and asked about."""
     memory: KeptMemory | None = None
@@ -59,7 +59,7 @@ class Bench:
     @property
     def judged(self) -> dict[str, nn.Module]:
         """The backbones that are judged, by what their numbers' names end in."""
-        learner = self.trainee.learner
+        learner = self.train_state.learner
         match self.config.evaluation.encoder:
             case "both":
                 return {"": learner.encoder("fast"), "_slow": learner.encoder("slow")}
@@ -69,7 +69,7 @@ class Bench:
     @property
     def kept(self) -> dict[EncoderName, nn.Module]:
         """The backbones that a run leaves behind."""
-        learner = self.trainee.learner
+        learner = self.train_state.learner
         slow: dict[EncoderName, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
         return {"fast": learner.encoder("fast"), **slow}
 
@@ -93,17 +93,17 @@ class Workshop(NamedTuple):
     learner: Learner
     eye: Eye
 
-    def trainee(self) -> Trainee:
+    def train_state(self) -> TrainState:
         """The learner and what changes its weights; called once it has all of its parts."""
         config, device = self.config, self.precision.device
-        return Trainee(
+        return TrainState(
             learner=self.learner,
             optimizer=build_optimizer(self.learner, config.optimization),
             precision=self.precision,
             model=wrap_distributed(self.learner, device, config.source.image_size),
         )
 
-    def feed(self, images: Images, called: str, first_step: int = 0, first_epoch: int = 0) -> Feed:
+    def loader(self, images: Images, called: str, first_step: int = 0, first_epoch: int = 0) -> ViewLoader:
         """What shows images to the learner, from a step of the run on."""
         config = self.config
         if config.batch > len(images):
@@ -112,7 +112,7 @@ class Workshop(NamedTuple):
                 f"Use --batch {len(images)} or less, or more --train-images."
             )
         make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles it once
-        return Feed(
+        return ViewLoader(
             images=images,
             plan=config.plan,
             anchor=self.learner.anchor,
@@ -129,10 +129,10 @@ class Workshop(NamedTuple):
             first_epoch=first_epoch,
         )
 
-    def timetable(self, feed: Feed, epochs: int) -> Timetable:
+    def timetable(self, loader: ViewLoader, epochs: int) -> LearningRateSchedule:
         """When what happens in so many passes over what a feed shows."""
-        return Timetable(
-            steps_per_epoch=feed.steps_per_epoch,
+        return LearningRateSchedule(
+            steps_per_epoch=loader.steps_per_epoch,
             epochs=epochs,
             warmup_epochs=self.config.optimization.warmup_epochs,
             peak_lr=self.config.peak_lr,
@@ -147,6 +147,8 @@ def workshop(config: TrainConfig) -> Workshop:
         torch.set_num_threads(config.compute.threads)
     device = local_device(config.compute.device)
     precision = Precision(config.compute.precision, device)
-    rejects = Rejects(config.source.max_bad_images)
-    eye = Eye(plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, rejects=rejects)
+    bad_images = BadImages(config.source.max_bad_images)
+    eye = Eye(
+        plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, bad_images=bad_images
+    )
     return Workshop(config, precision, build_learner(config, device, precision.weights), eye)

@@ -16,18 +16,18 @@ from phinets.config.errors import StoppedError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord, RunRecord
 from phinets.config.run import PretrainConfig
-from phinets.data import Bad
-from phinets.runs.callbacks import Silent, Watcher
+from phinets.data import BadImage
+from phinets.runs.callbacks import RunCallback, Silent
 from phinets.runs.continual import continual
 from phinets.runs.monitor import Meter
 from phinets.runs.pretrain import pretraining
 from phinets.runs.resume import finished, identity, last_state, note_resumption, require_same_run, rescued, resumable
 from phinets.runs.run_kind import Ended, Programme, R, Row
-from phinets.runs.setup import Bench, settled
+from phinets.runs.setup import RunParts, settled
 from phinets.runtime import distributed
 from phinets.runtime.distributed import process_group
 from phinets.runtime.environment import environment
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 from phinets.runtime.signals import Signals
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal, open_trackers, read_journal
@@ -56,19 +56,19 @@ class Session(Generic[R]):
     made_with: dict[str, Any]
     """env.json."""
     signals: Signals
-    watcher: Watcher
-    began: float
+    callback: RunCallback
+    on_start: float
     """When, by perf_counter."""
 
     @property
-    def bench(self) -> Bench:
+    def run_parts(self) -> RunParts:
         """What the run is made of."""
-        return self.programme.bench
+        return self.programme.run_parts
 
     def carry_through(self, state: dict[str, Any] | None) -> R:
         """Go on from a checkpoint's state, or begin where there is none; train, judge and write."""
         done = 0 if state is None else state["step"]
-        self.watcher.began(self.folder, self.bench.config, self.bench.course.total, done)
+        self.callback.on_start(self.folder, self.run_parts.config, self.run_parts.course.total, done)
         self._say_what_accumulation_changes()
         self._say_what_is_not_reached()
         with self._journal(state) as journal:
@@ -77,8 +77,8 @@ class Session(Generic[R]):
             if state is None:
                 baseline = distributed.on_rank_zero(self.programme.baseline)
                 journal.write([*loop.bad_rows(0), *baseline])
-                distributed.on_rank_zero(self.bench.rejects.require_few)
-                self.watcher.judged(baseline)
+                distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+                self.callback.judged(baseline)
             else:
                 self._restore(state)
             with self.signals.deferred():
@@ -89,48 +89,48 @@ class Session(Generic[R]):
             return distributed.on_rank_zero(lambda: self._finish(loop, state))
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.bench.trainee.restore(state)
-        if self.bench.memory is not None:
-            self.bench.memory.restore(state["memory"])
+        self.run_parts.train_state.restore(state)
+        if self.run_parts.memory is not None:
+            self.run_parts.memory.restore(state["memory"])
 
     def _journal(self, state: dict[str, Any] | None) -> Journal:
         if not distributed.is_rank_zero():
             return Journal(None)
-        names, done = self.bench.config.compute.log, 0 if state is None else state["step"]
-        trackers = open_trackers(names, self.folder, to_plain(self.bench.config), done)
+        names, done = self.run_parts.config.compute.log, 0 if state is None else state["step"]
+        trackers = open_trackers(names, self.folder, to_plain(self.run_parts.config), done)
         return Journal(self.folder / JOURNAL, trackers, at=0 if state is None else state["journal"])
 
     def _loop(self, journal: Journal, past: list[Row], state: dict[str, Any] | None) -> Loop:
-        bench = self.bench
+        run_parts = self.run_parts
         keeper = self._keeper()
-        meter = Meter(bench, self.watcher, (row for row in past if row["kind"] == "look"))
-        bench.rejects.add(Bad(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
-        bench.rejects.drain()  # they were said when they were met
+        meter = Meter(run_parts, self.callback, (row for row in past if row["kind"] == "eval"))
+        run_parts.bad_images.add(BadImage(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
+        run_parts.bad_images.drain()  # they were said when they were met
         loop = Loop(
-            trainee=bench.trainee,
-            course=bench.course,
+            train_state=run_parts.train_state,
+            course=run_parts.course,
             journal=journal,
-            rejects=bench.rejects,
+            bad_images=run_parts.bad_images,
             keeper=keeper,
             look=meter.look if distributed.is_rank_zero() else _look_away,
             save=lambda step: self._save(keeper, loop, step, self._seconds(state)),
             stop=lambda: self.signals.received is not None,
-            watcher=self.watcher,
-            every=bench.config.evaluation.eval_every,
+            callback=self.callback,
+            every=run_parts.config.evaluation.eval_every,
             turns=self.programme.turns,
             turn=lambda step: self._turn(loop, step),
-            memory=bench.memory,
-            eval_at_images=bench.config.evaluation.eval_steps(bench.course.batch),
+            memory=run_parts.memory,
+            eval_at_images=run_parts.config.evaluation.eval_steps(run_parts.course.batch),
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
         return loop
 
     def _keeper(self) -> Keeper:
-        course, config = self.bench.course, self.bench.config
+        course, config = self.run_parts.course, self.run_parts.config
         return Keeper(
             self.folder / CHECKPOINTS,
             config.saving,
-            course.legs[0].feed.steps_per_epoch,
+            course.legs[0].loader.steps_per_epoch,
             lasting=config.lasting(course.ends),
         )
 
@@ -138,48 +138,50 @@ class Session(Generic[R]):
         """Judge what the last steps have changed, and turn to the next task where one begins."""
         rows = distributed.on_rank_zero(lambda: self.programme.between(step))
         loop.journal.write([*loop.bad_rows(step), *rows])
-        distributed.on_rank_zero(self.bench.rejects.require_few)
-        self.watcher.judged(rows)
+        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        self.callback.judged(rows)
         self.programme.turn(step)
 
     def _save(self, keeper: Keeper, loop: Loop, step: int, seconds: float) -> None:
         if distributed.is_rank_zero():
             pace = [loop.pace.images, loop.pace.seconds, loop.pace.waited]
-            run = {"run": identity(self.bench), "seconds": seconds, "pace": pace}
-            memory = {} if self.bench.memory is None else {"memory": self.bench.memory.state()}
-            keeper.save(step, {**self.bench.trainee.state(), **memory, "journal": loop.journal.settled(), **run})
+            run = {"run": identity(self.run_parts), "seconds": seconds, "pace": pace}
+            memory = {} if self.run_parts.memory is None else {"memory": self.run_parts.memory.state()}
+            keeper.save(
+                step, {**self.run_parts.train_state.state(), **memory, "journal": loop.journal.settled(), **run}
+            )
 
     def _seconds(self, state: dict[str, Any] | None) -> float:
         """How long the run has taken so far, over all sessions."""
         before = 0.0 if state is None else state["seconds"]
-        return float(before) + perf_counter() - self.began
+        return float(before) + perf_counter() - self.on_start
 
     def _say_what_accumulation_changes(self) -> None:
-        config = self.bench.config
+        config = self.run_parts.config
         parts = config.compute.accumulate
-        touched = self.bench.trainee.learner.batch_statistics() if parts > 1 else []
+        touched = self.run_parts.train_state.learner.batch_statistics() if parts > 1 else []
         if touched:
-            self.watcher.told(
+            self.callback.on_message(
                 f"--accumulate {parts}: {' and '.join(touched)} see{'s' * (len(touched) == 1)} {config.batch // parts} "
                 f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
             )
 
     def _say_what_is_not_reached(self) -> None:
-        images = self.bench.course.total * self.bench.course.batch
-        counts = self.bench.config.evaluation.unreached_evals(images)
+        images = self.run_parts.course.total * self.run_parts.course.batch
+        counts = self.run_parts.config.evaluation.unreached_evals(images)
         if counts:
             lies = "lies beyond" if len(counts) == 1 else "lie beyond"
             are = "is" if len(counts) == 1 else "are"
-            self.watcher.told(
+            self.callback.on_message(
                 f"--eval-at-images {' '.join(map(str, counts))} {lies} the run's {images:,} images and {are} not reached."
             )
 
     def _finish(self, loop: Loop, state: dict[str, Any] | None) -> R:
         """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
         last = self.programme.closing()
-        loop.journal.write([*loop.bad_rows(self.bench.course.total), *last])
-        self.bench.rejects.require_few()
-        self.watcher.judged(last)
+        loop.journal.write([*loop.bad_rows(self.run_parts.course.total), *last])
+        self.run_parts.bad_images.require_few()
+        self.callback.judged(last)
         self._keep_backbones()
         ended = Ended(
             folder=self.folder,
@@ -189,20 +191,20 @@ class Session(Generic[R]):
             seconds=self._seconds(state),
         )
         record = self.programme.record(ended)
-        drawn = self.programme.pictures(record) if self.bench.config.saving.pictures else {}
+        drawn = self.programme.pictures(record) if self.run_parts.config.saving.pictures else {}
         for name, picture in drawn.items():
-            write_whole(self.folder / name, picture)
+            atomic_write(self.folder / name, picture)
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
     def _keep_backbones(self) -> None:
         """The encoders' weights, each in a file that says what it is."""
-        config = self.bench.config
+        config = self.run_parts.config
         said = {"method": config.method, "backbone": config.backbone, "views": config.views}
-        for clock, encoder in self.bench.kept.items():
+        for clock, encoder in self.run_parts.kept.items():
             weights = {name: value.contiguous() for name, value in encoder.state_dict().items()}
             metadata = {**said, "image_size": str(config.source.image_size), "encoder": clock}
-            write_whole(self.folder / BACKBONES[clock], save(weights, metadata))
+            atomic_write(self.folder / BACKBONES[clock], save(weights, metadata))
 
 
 def _look_away(codes: Tensor) -> Mapping[str, Any]:
@@ -213,35 +215,35 @@ C = TypeVar("C", PretrainConfig, ContinualConfig)
 
 
 def run(
-    config: PretrainConfig, out: Path | None = None, *, overwrite: bool = False, watcher: Watcher | None = None
+    config: PretrainConfig, out: Path | None = None, *, overwrite: bool = False, callback: RunCallback | None = None
 ) -> RunRecord:
     """Pretrain as `config` says, judge, and leave everything in the run folder.
 
     Whatever can be found wrong is found before the folder is made. Under torchrun every process calls this.
     """
-    return _begun(pretraining, config, out, overwrite, watcher)
+    return _begun(pretraining, config, out, overwrite, callback)
 
 
 def run_stream(
-    config: ContinualConfig, out: Path | None = None, *, overwrite: bool = False, watcher: Watcher | None = None
+    config: ContinualConfig, out: Path | None = None, *, overwrite: bool = False, callback: RunCallback | None = None
 ) -> ContinualRecord:
     """Learn one task after the other as `config` says, read out all of them after each, and leave everything."""
-    return _begun(continual, config, out, overwrite, watcher)
+    return _begun(continual, config, out, overwrite, callback)
 
 
-def resume(folder: Path, wanted: PretrainConfig | None = None, *, watcher: Watcher | None = None) -> RunRecord:
+def resume(folder: Path, wanted: PretrainConfig | None = None, *, callback: RunCallback | None = None) -> RunRecord:
     """Go on with a run from its last checkpoint, to the very end that it would have had.
 
     `wanted` may change how it is computed and kept, not what is learned. A run that is finished is only read.
     """
-    return _gone_on(pretraining, PretrainConfig, folder, wanted, watcher)
+    return _gone_on(pretraining, PretrainConfig, folder, wanted, callback)
 
 
 def resume_stream(
-    folder: Path, wanted: ContinualConfig | None = None, *, watcher: Watcher | None = None
+    folder: Path, wanted: ContinualConfig | None = None, *, callback: RunCallback | None = None
 ) -> ContinualRecord:
     """The same for a run over a stream, in the middle of a task or between two."""
-    return _gone_on(continual, ContinualConfig, folder, wanted, watcher)
+    return _gone_on(continual, ContinualConfig, folder, wanted, callback)
 
 
 def _begun(
@@ -249,9 +251,9 @@ def _begun(
     config: C,
     out: Path | None,
     overwrite: bool,
-    watcher: Watcher | None,
+    callback: RunCallback | None,
 ) -> R:
-    began = perf_counter()
+    on_start = perf_counter()
     with process_group(), Signals().heeded() as signals:
         folder = distributed.on_rank_zero(lambda: run_folder(out, config.method))
         distributed.on_rank_zero(lambda: require_free(folder, overwrite))
@@ -259,8 +261,10 @@ def _begun(
         with alone(folder):
             distributed.on_rank_zero(lambda: claim(folder, overwrite))
             with rescued(config, folder):
-                made_with = distributed.on_rank_zero(lambda: _begin(programme.bench, folder))
-                return Session(programme, folder, made_with, signals, _one_voice(watcher), began).carry_through(None)
+                made_with = distributed.on_rank_zero(lambda: _begin(programme.run_parts, folder))
+                return Session(programme, folder, made_with, signals, _one_voice(callback), on_start).carry_through(
+                    None
+                )
 
 
 def _gone_on(
@@ -268,11 +272,11 @@ def _gone_on(
     kind: type[C],
     folder: Path,
     wanted: C | None,
-    watcher: Watcher | None,
+    callback: RunCallback | None,
 ) -> R:
-    began = perf_counter()
+    on_start = perf_counter()
     with process_group(), Signals().heeded() as signals:
-        watcher = _one_voice(watcher)
+        callback = _one_voice(callback)
         config = distributed.on_rank_zero(lambda: resumable(kind, folder, wanted))
         record = distributed.on_rank_zero(lambda: finished(folder))
         if record is not None:
@@ -280,23 +284,23 @@ def _gone_on(
         with alone(folder), rescued(config, folder):
             state, refused = distributed.on_rank_zero(lambda: last_state(folder))
             for reason in refused:
-                watcher.told(f"{reason} The one before it is used.")
+                callback.on_message(f"{reason} The one before it is used.")
             if state is None:
-                watcher.told("The run was cut before its first checkpoint, and begins anew.")
+                callback.on_message("The run was cut before its first checkpoint, and begins anew.")
             programme = programme_of(config)
             if state is not None:
-                require_same_run(state, programme.bench)
+                require_same_run(state, programme.run_parts)
             step = 0 if state is None else state["step"]
             made_with = distributed.on_rank_zero(
-                lambda: note_resumption(folder, step, _environment(programme.bench), config)
+                lambda: note_resumption(folder, step, _environment(programme.run_parts), config)
             )
-            return Session(programme, folder, made_with, signals, watcher, began).carry_through(state)
+            return Session(programme, folder, made_with, signals, callback, on_start).carry_through(state)
 
 
-def _begin(bench: Bench, folder: Path) -> dict[str, Any]:
+def _begin(run_parts: RunParts, folder: Path) -> dict[str, Any]:
     """What a run folder holds before the first step; the config first, which makes it one."""
-    made_with = _environment(bench)
-    write_config(folder, bench.config)
+    made_with = _environment(run_parts)
+    write_config(folder, run_parts.config)
     write_json(folder / ENVIRONMENT, made_with)
     (folder / CHECKPOINTS).mkdir(exist_ok=True)
     return made_with
@@ -310,9 +314,9 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _one_voice(watcher: Watcher | None) -> Watcher:
-    return watcher if watcher is not None and distributed.is_rank_zero() else Silent()
+def _one_voice(callback: RunCallback | None) -> RunCallback:
+    return callback if callback is not None and distributed.is_rank_zero() else Silent()
 
 
-def _environment(bench: Bench) -> dict[str, Any]:
-    return environment(bench.config.seed, bench.device, bench.trainee.precision.name)
+def _environment(run_parts: RunParts) -> dict[str, Any]:
+    return environment(run_parts.config.seed, run_parts.device, run_parts.train_state.precision.name)

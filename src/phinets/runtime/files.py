@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a system says where there is no room: on the disk, for this person, for such a large file."""
 
 
-def write_whole(
+def atomic_write(
     path: Path, content: bytes | Callable[[BinaryIO], None], named: Callable[[Path], str] | None = None
 ) -> Path:
     """Fill a file beside `path`, flush it to the disk, then put it in place: all of it or nothing.

@@ -12,7 +12,7 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.config.run import Saving
-from phinets.runtime.files import is_remnant, write_whole
+from phinets.runtime.files import atomic_write, is_remnant
 
 FORMAT = 2
 KEPT = 2
@@ -24,7 +24,7 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
     """Write `step-000000200.CHECKSUM.pt`: the name vouches for the content, and both appear at once."""
     stem = f"step-{step:09d}"
     whole = {"format": FORMAT, "step": step, **state}
-    return write_whole(
+    return atomic_write(
         folder / f"{stem}.pt",
         lambda file: torch.save(whole, file),
         named=lambda aside: f"{stem}.{_checksum(aside)}.pt",

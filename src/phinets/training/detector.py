@@ -27,7 +27,7 @@ TERMS = {
 
 
 @dataclass(frozen=True)
-class DetectorTrainee:
+class DetectorTrainState:
     """A detector and what changes its weights: all that a checkpoint must bring back."""
 
     detector: Detector
@@ -47,35 +47,35 @@ class DetectorTrainee:
             raise UserError(f"the checkpoint does not fit this detector: {error}.") from error
 
 
-def detector_trainee(detector: Detector, how: DetectorTraining, device: torch.device) -> DetectorTrainee:
+def detector_train_state(detector: Detector, how: DetectorTraining, device: torch.device) -> DetectorTrainState:
     """The detector on its device, with SGD on every weight."""
     detector = detector.to(device)
     optimizer = torch.optim.SGD(
         detector.parameters(), lr=how.peak_lr, momentum=how.momentum, weight_decay=how.weight_decay
     )
-    return DetectorTrainee(detector, optimizer, device)
+    return DetectorTrainState(detector, optimizer, device)
 
 
 def detector_step(
-    trainee: DetectorTrainee, parts: Sequence[Sequence[Shown]], *, rate: float, draws: int
+    train_state: DetectorTrainState, parts: Sequence[Sequence[Shown]], *, rate: float, draws: int
 ) -> dict[str, float]:
     """One step of SGD on the sum of the four losses, the gradient being the mean over the parts of the batch.
 
     Which anchors and regions count is drawn by torch's own generator, which `draws` seeds and which is put back.
     """
-    trainee.detector.train()
-    for group in trainee.optimizer.param_groups:
+    train_state.detector.train()
+    for group in train_state.optimizer.param_groups:
         group["lr"] = rate
-    trainee.optimizer.zero_grad(set_to_none=True)
+    train_state.optimizer.zero_grad(set_to_none=True)
     total = dict.fromkeys(TERMS.values(), 0.0)
-    with torch.random.fork_rng(devices=[trainee.device] if trainee.device.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[train_state.device] if train_state.device.type == "cuda" else []):
         torch.manual_seed(draws)
         for part in parts:
-            losses = trainee.detector([Shown(*(value.to(trainee.device) for value in shown)) for shown in part])
+            losses = train_state.detector([Shown(*(value.to(train_state.device) for value in shown)) for shown in part])
             (torch.stack(list(losses.values())).sum() / len(parts)).backward()
             for name, value in losses.items():
                 total[TERMS[name]] += float(value.detach()) / len(parts)
-    trainee.optimizer.step()
+    train_state.optimizer.step()
     return {"loss": sum(total.values()), **total}
 
 
@@ -83,7 +83,7 @@ def detector_step(
 class DetectorLoop:
     """Everything that one training of a detector needs, and `run`, which does it."""
 
-    trainee: DetectorTrainee
+    train_state: DetectorTrainState
     lesson: Callable[[int], Sequence[Shown]]
     """The pictures of a step."""
     how: DetectorTraining
@@ -129,7 +129,7 @@ class DetectorLoop:
         size = len(pictures) // self.accumulate
         parts = [pictures[i * size : (i + 1) * size] for i in range(self.accumulate)]
         draws = random_stream(self.seed, "sampling", step).initial_seed()
-        losses = detector_step(self.trainee, parts, rate=self.how.rate(step), draws=draws)
+        losses = detector_step(self.train_state, parts, rate=self.how.rate(step), draws=draws)
         if not math.isfinite(losses["loss"]):
             raise UserError(
                 f"the detector has diverged: the loss is no longer a finite number after step {step + 1}. Begin anew "

@@ -13,24 +13,24 @@ from torch import Tensor
 from phinets.config.errors import CommonError
 from phinets.config.methods import Anchor
 from phinets.config.views import ViewPlan
-from phinets.data import Bad, Files, Images, Order
+from phinets.data import BadImage, Files, Images, Order
 from phinets.views import Frames, Share, Views, make_views, random_stream
 
 T = TypeVar("T")
 
 
-class Part(NamedTuple):
+class MicroBatch(NamedTuple):
     """What a process computes at once: a batch, or a share of one."""
 
     views: Views
     rows: Tensor
     """Which images they are of."""
-    bad: tuple[Bad, ...]
+    bad: tuple[BadImage, ...]
     """Images that were asked for and can't be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feed:
+class ViewLoader:
     """The batch of every step as a pure function of (seed, step): whoever resumes at a step sees what would have come.
 
     A batch is cut into `parts`, computed one after another, and each part is shared out equally among `ranks`
@@ -79,32 +79,32 @@ class Feed:
         n = self.batch // (self.parts * self.ranks)
         return Share((number * self.ranks + self.rank) * n, self.batch)
 
-    def part(self, step: int, number: int, order: Order) -> Part:
+    def part(self, step: int, number: int, order: Order) -> MicroBatch:
         """This process's share of one part of a step, given the order of its epoch."""
         share = self.place(number)
         n = self.batch // (self.parts * self.ranks)
         begin = (step - self.first_step) % self.steps_per_epoch * self.batch + share.first
         stream = random_stream(self.seed, "views", step)
         views, rows, bad = self._seen(torch.as_tensor(order[begin : begin + n]), stream, share)
-        return Part(self.laid_out(views), rows, bad)
+        return MicroBatch(self.laid_out(views), rows, bad)
 
     def laid_out(self, views: Views) -> Views:
         """The views as the learner takes them, in precision and memory."""
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         return views.map(lambda view: view.to(self.dtype).contiguous(memory_format=layout))
 
-    def _seen(self, rows: Tensor, stream: torch.Generator, share: Share) -> Part:
+    def _seen(self, rows: Tensor, stream: torch.Generator, share: Share) -> MicroBatch:
         """The views of these images; pictures in files, which differ in size, are cut while they are decoded."""
         if isinstance(self.images, Files):
             frames = Frames(self.plan, stream, anchor=self.anchor, size=self.size, share=share)
             taken = self.images.through(rows, frames.windows, self.size)
-            return Part(frames.views(taken.images.to(self.device, non_blocking=True)), taken.rows, taken.bad)
+            return MicroBatch(frames.views(taken.images.to(self.device, non_blocking=True)), taken.rows, taken.bad)
         taken = self.images.take(rows)
         images = taken.images.to(self.device, non_blocking=True)
         views = make_views(images, self.plan, stream, anchor=self.anchor, size=self.size, share=share)
-        return Part(views, taken.rows, taken.bad)
+        return MicroBatch(views, taken.rows, taken.bad)
 
-    def stream(self, first: int, last: int) -> Iterator[Part]:
+    def stream(self, first: int, last: int) -> Iterator[MicroBatch]:
         """The parts of every step from `first` up to, not with, `last`, in turn, one ahead."""
         return ahead(partial(self.part, *job) for job in self._jobs(first, last))
 

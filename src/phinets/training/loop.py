@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from phinets.config.errors import CommonError
-from phinets.data import Bad, Images, Rejects
+from phinets.data import BadImage, BadImages, Images
 from phinets.methods import Losses
 from phinets.runtime import distributed
 from phinets.runtime.devices import synchronize
 from phinets.runtime.distributed import Agreement
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal
-from phinets.training.loader import Clocked, Part
-from phinets.training.schedule import Course
-from phinets.training.step import Trainee, train_step
+from phinets.training.loader import Clocked, MicroBatch
+from phinets.training.schedule import RunSchedule
+from phinets.training.step import TrainState, train_step
 from phinets.views import Views
 
 SETTLE_EVERY = 10  # steps whose losses are fetched from the device together
@@ -49,26 +49,26 @@ class Pace:
         return self.waited / self.seconds if self.seconds else 0.0
 
 
-class LoopWatcher(Protocol):
+class LoopCallback(Protocol):
     """Who looks on: told of steps as they are settled, of each look, and of what a person should know."""
 
-    def stepped(self, row: Mapping[str, Any], pace: Pace) -> None:
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
         """The newest line of the journal."""
 
-    def looked(self, row: Mapping[str, Any]) -> None:
+    def on_eval(self, row: Mapping[str, Any]) -> None:
         """What a look found."""
 
-    def told(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         """A sentence for a person."""
 
 
 class Memory(Protocol):
     """What a learner keeps of the images that it has seen, to learn from them again."""
 
-    def recalled(self, step: int, number: int, part: Part) -> Views:
+    def recalled(self, step: int, number: int, part: MicroBatch) -> Views:
         """What is learned from in part `number` of a step, in place of the part's own views."""
 
-    def keep(self, step: int, parts: Sequence[Part], images: Images) -> None:
+    def keep(self, step: int, parts: Sequence[MicroBatch], images: Images) -> None:
         """Told after the step what was seen in it: its parts, whose rows count in `images`."""
 
 
@@ -76,10 +76,10 @@ class Memory(Protocol):
 class Loop:
     """Everything that one training needs, and `run`, which does it. In a team, all processes run the same loop."""
 
-    trainee: Trainee
-    course: Course
+    train_state: TrainState
+    course: RunSchedule
     journal: Journal
-    rejects: Rejects
+    bad_images: BadImages
     keeper: Keeper
     look: Callable[[Tensor], Mapping[str, Any]]
     """Judges the learner as it is, given the newest codes z of the whole team."""
@@ -87,7 +87,7 @@ class Loop:
     """Keeps the learner as it is, given how many steps it has made."""
     stop: Callable[[], bool]
     """Whether somebody has asked this process to stop."""
-    watcher: LoopWatcher
+    callback: LoopCallback
     turns: Container[int] = ()
     """Steps before which `turn` is called."""
     turn: Callable[[int], None] = lambda step: None
@@ -104,9 +104,9 @@ class Loop:
 
     def run(self, first: int = 0) -> int:
         """Train from step `first` to the end of the course, or until asked to stop; how many steps are made."""
-        self.trainee.learner.train()
+        self.train_state.learner.train()
         self._pending: list[tuple[int, Losses]] = []
-        self._bad: list[tuple[int, Bad]] = []
+        self._bad: list[tuple[int, BadImage]] = []
         self._agreement = Agreement()
         self._since = perf_counter()
         parts = Clocked(self.course.stream(first, self.course.total))
@@ -126,11 +126,11 @@ class Loop:
             self.turn(step)
             self._since = perf_counter()
 
-    def _step(self, step: int, parts: Clocked[Part]) -> None:
+    def _step(self, step: int, parts: Clocked[MicroBatch]) -> None:
         count = self.course.parts
-        seen: list[Part] = []
+        seen: list[MicroBatch] = []
         losses = train_step(
-            self.trainee,
+            self.train_state,
             self._views(step, islice(parts, count), seen),
             count=count,
             rate=self.course.rate(step),
@@ -142,7 +142,7 @@ class Loop:
         self.pace.waited, parts.waited = self.pace.waited + parts.waited, 0.0
         self._afterwards(step + 1, losses)
 
-    def _views(self, step: int, parts: Iterator[Part], seen: list[Part]) -> Iterator[Views]:
+    def _views(self, step: int, parts: Iterator[MicroBatch], seen: list[MicroBatch]) -> Iterator[Views]:
         for number, part in enumerate(parts):
             self._bad += ((step, one) for one in part.bad)
             if self.memory is None:
@@ -170,7 +170,7 @@ class Loop:
     def _settle(self) -> None:
         """Fetch the losses of the last steps, refuse what is not a number, write the journal."""
         numbers = self._numbers()
-        synchronize(self.trainee.precision.device)
+        synchronize(self.train_state.precision.device)
         self.pace.seconds += perf_counter() - self._since
         self.pace.images += len(numbers) * self.course.batch
         bad = self._everyone_s_bad()
@@ -183,8 +183,8 @@ class Loop:
             rows.append({**self._place("step", step + 1), **values, "lr": self.course.rate(step)})
         self.journal.write(rows)
         if bad:
-            distributed.on_rank_zero(self.rejects.require_few)
-        self.watcher.stepped(rows[-1], self.pace)
+            distributed.on_rank_zero(self.bad_images.require_few)
+        self.callback.on_step(rows[-1], self.pace)
         self._pending, self._bad = [], []
 
     def _numbers(self) -> list[dict[str, float]]:
@@ -193,31 +193,31 @@ class Loop:
         table = torch.stack([torch.stack([lo.total, *lo.terms.values()]).float() for _, lo in self._pending])
         return [dict(zip(names, values, strict=True)) for values in distributed.mean_over_ranks(table).tolist()]
 
-    def _everyone_s_bad(self) -> list[tuple[int, Bad]]:
+    def _everyone_s_bad(self) -> list[tuple[int, BadImage]]:
         """The bad images that any process met; asked for only where there are some."""
-        some = torch.tensor(float(len(self._bad)), device=self.trainee.precision.device)
+        some = torch.tensor(float(len(self._bad)), device=self.train_state.precision.device)
         return sorted(distributed.gather_objects(self._bad)) if float(distributed.mean_over_ranks(some)) else []
 
     def _look(self, done: int, losses: Losses) -> None:
         assert losses.codes is not None
         self._require_finite(done)
         readings = self.look(distributed.gather_rows(losses.codes))
-        row = {**self._place("look", done), "images": done * self.course.batch, **readings}
+        row = {**self._place("eval", done), "images": done * self.course.batch, **readings}
         self.journal.write([*self.bad_rows(done), row])
-        distributed.on_rank_zero(self.rejects.require_few)
-        self.watcher.looked(row)
+        distributed.on_rank_zero(self.bad_images.require_few)
+        self.callback.on_eval(row)
 
-    def bad_rows(self, done: int, bad: Iterable[Bad] = ()) -> list[dict[str, Any]]:
+    def bad_rows(self, done: int, bad: Iterable[BadImage] = ()) -> list[dict[str, Any]]:
         """A line for every bad image that was not spoken of yet, and a word to the person."""
-        self.rejects.add(bad)
-        fresh = self.rejects.drain()
+        self.bad_images.add(bad)
+        fresh = self.bad_images.drain()
         for where, why in fresh:
-            self.watcher.told(f"'{where}' can't be used and is skipped: {why}.")
+            self.callback.on_message(f"'{where}' can't be used and is skipped: {why}.")
         return [{**self._place("bad-image", done), "path": where, "why": why} for where, why in fresh]
 
     def _place(self, kind: str, done: int) -> dict[str, Any]:
         return {"kind": kind, "step": done, "epoch": self.course.epochs(done)}
 
     def _require_finite(self, done: int) -> None:
-        if not self.trainee.is_finite():
+        if not self.train_state.is_finite():
             raise DivergedError(f"the weights are no longer finite numbers after step {done}.")

@@ -17,7 +17,7 @@ from phinets.config.errors import UserError
 from phinets.config.methods import EncoderName
 from phinets.config.plain import from_plain, to_plain
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.runtime.files import is_remnant, write_whole
+from phinets.runtime.files import atomic_write, is_remnant
 
 try:
     import fcntl
@@ -110,7 +110,7 @@ def _lock(handle: int, folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
-    write_whole(path, text.encode())
+    atomic_write(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from phinets.training.loader import Feed, Part
+from phinets.training.loader import MicroBatch, ViewLoader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timetable:
+class LearningRateSchedule:
     """When things happen, counted in optimizer steps from 0."""
 
     steps_per_epoch: int
@@ -45,22 +45,22 @@ def half_cosine(share: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class TaskSchedule:
     """One task: what is shown, and how long and how fast is learned from it."""
 
-    feed: Feed
-    timetable: Timetable
+    loader: ViewLoader
+    timetable: LearningRateSchedule
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunSchedule:
     """Legs that share their batch; steps are counted through.
 
     Step s of a leg is shown and paced as if its leg stood alone, but for its random numbers, which are drawn for the
     step of the whole course: what comes later changes nothing about what came before.
     """
 
-    legs: tuple[Leg, ...]
+    legs: tuple[TaskSchedule, ...]
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -80,12 +80,12 @@ class Course:
     @property
     def batch(self) -> int:
         """Images per step."""
-        return self.legs[0].feed.batch
+        return self.legs[0].loader.batch
 
     @property
     def parts(self) -> int:
         """Parts that a batch is computed in."""
-        return self.legs[0].feed.parts
+        return self.legs[0].loader.parts
 
     @property
     def peak_lr(self) -> float:
@@ -96,9 +96,9 @@ class Course:
         """Which leg a step belongs to."""
         return bisect_right(self.ends, step)
 
-    def feed_at(self, step: int) -> Feed:
+    def feed_at(self, step: int) -> ViewLoader:
         """What shows a step's images."""
-        return self.legs[self.leg_at(step)].feed
+        return self.legs[self.leg_at(step)].loader
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: each leg's schedule begins anew."""
@@ -113,8 +113,8 @@ class Course:
             passed += steps / leg.timetable.steps_per_epoch
         return passed
 
-    def stream(self, first: int, last: int) -> Iterator[Part]:
+    def stream(self, first: int, last: int) -> Iterator[MicroBatch]:
         """The parts of every step from `first` up to, not with, `last`, in turn."""
         for leg, start, end in zip(self.legs, self.starts, self.ends, strict=True):
             if start < last and end > first:
-                yield from leg.feed.stream(max(first, start), min(last, end))
+                yield from leg.loader.stream(max(first, start), min(last, end))

@@ -27,7 +27,7 @@ _BUFFERS = next(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trainee:
+class TrainState:
     """The one who learns."""
 
     learner: Learner
@@ -87,26 +87,26 @@ def has_idle_parameters(learner: Learner, device: torch.device, image_size: int)
     return any(p.requires_grad and p.grad is None for p in twin.parameters())
 
 
-def train_step(trainee: Trainee, parts: Iterable[Views], *, count: int = 1, rate: float, peak: float) -> Losses:
+def train_step(train_state: TrainState, parts: Iterable[Views], *, count: int = 1, rate: float, peak: float) -> Losses:
     """One optimizer step on a batch of views that comes in `count` equal parts, and what follows slowly follows.
 
     The gradient is the mean of the parts' own: that of the whole batch wherever the loss is a mean over images, which
     batch norm and Barlow Twins' correlation are not.
     """
-    set_rates(trainee.optimizer, rate=rate, peak=peak)
-    trainee.optimizer.zero_grad(set_to_none=True)
-    seen = [_learn_from(trainee, views, i + 1 == count, count) for i, views in enumerate(parts)]
+    set_rates(train_state.optimizer, rate=rate, peak=peak)
+    train_state.optimizer.zero_grad(set_to_none=True)
+    seen = [_learn_from(train_state, views, i + 1 == count, count) for i, views in enumerate(parts)]
     assert len(seen) == count
-    trainee.precision.step(trainee.optimizer)
-    trainee.learner.after_step()
+    train_state.precision.step(train_state.optimizer)
+    train_state.learner.after_step()
     return seen[0] if count == 1 else _joined(seen)
 
 
-def _learn_from(trainee: Trainee, views: Views, last: bool, count: int) -> Losses:
-    with trainee.exchange(last):
-        with trainee.precision.autocast():
-            losses: Losses = trainee.model(views)
-        trainee.precision.backward(losses.total / count)
+def _learn_from(train_state: TrainState, views: Views, last: bool, count: int) -> Losses:
+    with train_state.exchange(last):
+        with train_state.precision.autocast():
+            losses: Losses = train_state.model(views)
+        train_state.precision.backward(losses.total / count)
     return Losses(losses.total.detach(), losses.terms, losses.codes)
 
 

@@ -84,12 +84,12 @@ def _save(path: Path, found: "Basins") -> None:
 
     import numpy as np
 
-    from phinets.runtime.files import write_whole
+    from phinets.runtime.files import atomic_write
 
     sinks = np.array([(sink.psi, np.nan if sink.gamma is None else sink.gamma) for sink in found.sinks])
     whole = BytesIO()
     np.savez_compressed(whole, psi=found.psi, gamma=found.gamma, labels=found.labels, sinks=sinks)
-    write_whole(path, whole.getvalue())
+    atomic_write(path, whole.getvalue())
 
 
 def _show(console: Console, found: "Basins", simsiam: "Basins") -> None:

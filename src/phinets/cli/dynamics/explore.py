@@ -36,10 +36,10 @@ def command(words: list[str]) -> Outcome:
     options = parse_words(Explore, "dynamics explore", words)
     require_free(options.out, options.overwrite)
     from phinets.reports.explorer import explorer
-    from phinets.runtime.files import write_whole
+    from phinets.runtime.files import atomic_write
 
     page = explorer().encode()
-    write_whole(options.out, page)
+    atomic_write(options.out, page)
     told = f"{options.out}: open it in a browser"
     return Outcome(
         {"page": str(options.out), "bytes": len(page)},

@@ -12,7 +12,7 @@ from phinets.config.errors import UserError
 from phinets.config.work import Work
 from phinets.reproduce.reproduce import units
 from phinets.reproduce.slurm import MOST, Array
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 
 LOGS = "slurm"
 
@@ -28,7 +28,7 @@ def array_file(options: Reproduce, works: Mapping[str, Work]) -> Outcome:
         logs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"'{logs}' can't be made: {error.strerror or error}. Choose another --store.") from error
-    write_whole(options.script, script.encode())
+    atomic_write(options.script, script.encode())
     document = {"script": str(options.script), "tasks": tasks, "works": len(works), "logs": str(logs)}
     return Outcome(document, lambda console: _show(console, options, tasks, len(works)))
 

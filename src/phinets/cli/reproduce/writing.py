@@ -14,7 +14,7 @@ from phinets.paper.findings import CellFound, ClaimFound, TargetFound
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
-from phinets.runtime.files import write_whole
+from phinets.runtime.files import atomic_write
 
 
 def document(found: Sequence[TargetFound]) -> list[dict[str, Any]]:
@@ -97,8 +97,8 @@ def write_files(folder: Path, found: Sequence[TargetFound]) -> None:
     except OSError as error:
         raise UserError(f"'{folder}' can't be made: {error.strerror or error}. Choose another --out.") from error
     for one in found:
-        write_whole(folder / f"{one.target.name}.md", markdown([one]).encode())
-        write_whole(folder / f"{one.target.name}.tex", latex([one]).encode())
+        atomic_write(folder / f"{one.target.name}.md", markdown([one]).encode())
+        atomic_write(folder / f"{one.target.name}.tex", latex([one]).encode())
         for table in one.tables:
             save_lines(folder / f"{table.table.name}.csv", csv_lines([replace(one, tables=(table,))]))
         if one.claims:

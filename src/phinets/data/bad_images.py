@@ -3,25 +3,25 @@
 from collections.abc import Iterable
 
 from phinets.config.errors import UserError
-from phinets.data.images import Bad
+from phinets.data.images import BadImage
 
 
-class Rejects:
+class BadImages:
     """Knows every bad image that was met."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.known: dict[str, str] = {}
-        self._fresh: list[Bad] = []
+        self._fresh: list[BadImage] = []
 
-    def add(self, bad: Iterable[Bad]) -> None:
+    def add(self, bad: Iterable[BadImage]) -> None:
         """Take note of those that are not known yet."""
         for one in bad:
             if one.where not in self.known:
                 self.known[one.where] = one.why
                 self._fresh.append(one)
 
-    def drain(self) -> list[Bad]:
+    def drain(self) -> list[BadImage]:
         """Those that were met since the last time this was asked."""
         fresh, self._fresh = self._fresh, []
         return fresh
