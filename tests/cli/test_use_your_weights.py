@@ -24,7 +24,7 @@ def photo(light: int, seed: int) -> Image.Image:
 
 
 @pytest.fixture
-def shapes_seed(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What the guide takes for granted: a run, photographs by day and by night, and a new one."""
     shutil.copytree(run_folder, tmp_path / "runs" / "first")
     for i in range(16):
@@ -36,7 +36,7 @@ def shapes_seed(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-def test_every_block_runs(shapes_seed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_block_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     blocks = [block for block in BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if block[0] != "text"]
     assert [kind for kind, _ in blocks] == [
@@ -59,7 +59,7 @@ def test_every_block_runs(shapes_seed: Path, capsys: pytest.CaptureFixture[str])
                 assert code == 0, err
         else:
             exec(compile(text, str(GUIDE), "exec"), names)
-    assert_it_came_to_what_the_page_says(names, shapes_seed)
+    assert_it_came_to_what_the_page_says(names, folder)
 
 
 def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,13 +72,16 @@ def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureF
         assert all(re.search(rf"{word}\b", shown) for word in words if word.startswith("--")), words
 
 
-def assert_it_came_to_what_the_page_says(names: dict[str, Any], shapes_seed: Path) -> None:
+def assert_it_came_to_what_the_page_says(names: dict[str, Any], folder: Path) -> None:
     assert names["features"].shape == (2, names["encoder"].num_features)
-    torch.testing.assert_close(names["one"], names["features"][:1], rtol=1e-5, atol=1e-6)
+    rounding = 1e-5 * float(
+        names["features"].abs().max()
+    )  # convolutions of one image and of two may sum in other orders
+    torch.testing.assert_close(names["one"], names["features"][:1], rtol=0, atol=rounding)
     assert not torch.equal(names["slow"](["new.jpg"]), names["question"])
     table = names["table"]
     assert table["features"].shape == (32, names["encoder"].num_features)
     assert {str(table["labels"][row]) for row in names["found"].rows[0].tolist()} == {"day"}
     assert str(names["classes"][names["shares"].argmax()]) == "day"
     assert float(names["loss"]) < 0.7
-    assert all((shapes_seed / name).exists() for name in ("map.png", "map.csv", "sheet.png", "sheet.csv"))
+    assert all((folder / name).exists() for name in ("map.png", "map.csv", "sheet.png", "sheet.csv"))

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from phinets.backbones import backbone
 from phinets.config.export import ExportOptions
-from phinets.export.card import Proof
-from phinets.export.export import export
+from phinets.export.card import FileRecord
+from phinets.export.export import plan_export
 
 
 def lived_in(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -49,8 +49,8 @@ def said_by(path: Path) -> dict[str, str]:
         return dict(file.metadata())
 
 
-def exported(place: Path, to: str, out: Path, **options: object) -> Proof:
-    return export(place, to, ExportOptions(**options), out).carry_out()  # type: ignore[arg-type]
+def exported(place: Path, to: str, out: Path, **options: object) -> FileRecord:
+    return plan_export(place, to, ExportOptions(**options), out).write()  # type: ignore[arg-type]
 
 
 def images(n: int, side: int = 32, seed: int = 5) -> Tensor:

@@ -12,9 +12,9 @@ from torch import nn
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.record import RunRecord
-from phinets.evaluation.encoders import subject
-from phinets.export import TARGETS
-from phinets.export.export import target_called
+from phinets.evaluation.encoders import load_encoder
+from phinets.export import TARGET_MODULES
+from phinets.export.export import find_target
 from phinets.training.checkpoint import checkpoints
 from tests.export.helpers import code_of, exported, images, lived_in, run_with, said_by, same
 
@@ -43,7 +43,7 @@ def test_the_card_tells_a_classifier_that_nobody_trained_from_one_that_was_left_
     ours, theirs = ((tmp_path / f"{name}.pth.md").read_text() for name in "wv")
     assert "nothing has trained it" in ours
     assert "nothing has trained it" not in theirs
-    assert "the file's own, where it had one, was left out" in theirs
+    assert "a classifier in the file was left out" in theirs
 
 
 def test_a_headless_file_is_for_a_model_without_fc(run_folder: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_safetensors_export_is_the_file_that_the_run_wrote(run_folder: Path, t
     theirs, ours = load_file(own), load_file(out)
     assert list(ours) == list(theirs)
     assert all(torch.equal(ours[name], value) for name, value in theirs.items())
-    again = subject(out)
+    again = load_encoder(out)
     assert (again.backbone, again.clock) == ("resnet-tiny", clock)
     exported(out, "safetensors", tmp_path / "again.safetensors")
     assert said_by(tmp_path / "again.safetensors") == said_by(own)
@@ -197,7 +197,7 @@ def test_a_stem_for_small_images_says_why_it_can_t_go_and_what_can(
     to: str, name: str, stride: int, tmp_path: Path
 ) -> None:
     torch.save(backbone(name).state_dict(), tmp_path / "small.pth")
-    ending = target_called(to).endings[0]
+    ending = find_target(to).suffixes[0]
     with pytest.raises(UserError) as refused:
         exported(tmp_path / "small.pth", to, tmp_path / f"w{ending}", backbone=name)
     for words in (f"3×3 of stride {stride} without a max-pool", "7×7 of stride 2", "--to safetensors", "phinets.load"):
@@ -214,9 +214,9 @@ def test_weights_of_a_given_checkpoint_are_its_own(miniature: RunRecord, run_fol
 
 
 def test_every_target_is_a_module_with_endings_and_none_is_loaded_unasked() -> None:
-    for name, module in TARGETS.items():
-        target = target_called(name)
-        assert target.endings
-        assert sys.modules[module].TARGET is target
+    for name, module in TARGET_MODULES.items():
+        target = find_target(name)
+        assert target.suffixes
+        assert sys.modules[module].TARGETS[name] is target
     with pytest.raises(UserError, match="Did you mean 'torchvision'"):
-        target_called("torchvison")
+        find_target("torchvison")

@@ -57,7 +57,7 @@ def test_the_slow_encoder_s_card_has_the_slow_encoder_s_numbers(
     own = f"{percent(summary.knn_slow)} | {percent(summary.linear_slow)}"
     assert rows["**this file, the slow encoder**"] == own
     assert rows["the fast encoder of the same run"] == f"{percent(summary.knn)} | {percent(summary.linear)}"
-    assert text.splitlines()[2].startswith("The slow encoder that x-phinet has learned, backbone `resnet-tiny`")
+    assert text.splitlines()[2].startswith("The slow encoder trained by x-phinet, backbone `resnet-tiny`")
 
 
 @pytest.mark.parametrize(("judged", "asked"), [("slow", "fast"), ("fast", "slow")])
@@ -91,7 +91,7 @@ def test_a_card_says_where_the_weights_come_from_and_how_to_feed_them(run_folder
     )
     assert rows["weights"] == "the end of its run, after 12 steps"
     assert rows["data"] == "shapes, the first 96 training images"
-    assert (rows["batch"], rows["seed"], rows["feature"]) == ("16", "0", "128 numbers an image")
+    assert (rows["batch"], rows["seed"], rows["feature"]) == ("16", "0", "128 numbers per image")
     assert rows["views"].startswith("simsiam-cifar: both views: crop 0.2–1")
     assert rows["image size"] == "16 × 16"
     assert "the short side to 16 pixels" in rows["preprocessing"]
@@ -116,7 +116,7 @@ def test_an_earlier_checkpoint_does_not_borrow_the_end_s_numbers(
     (_, first), (_, last) = checkpoints(run_folder / "checkpoints")
     text, rows = card_of(first, tmp_path)
     assert rows["weights"] == "after step 6 of 12, before the end of its run"
-    assert "Not judged" in text
+    assert "Not evaluated" in text
     assert "kNN %" not in text
     _, rows = card_of(last, tmp_path)
     assert rows["**this file, the fast encoder**"].startswith(percent(miniature.summary.knn))
@@ -131,7 +131,7 @@ def test_a_run_that_was_cut_is_exported_when_asked_and_says_so(run_folder: Path,
     assert not list(tmp_path.glob("w.*"))
     text, rows = card_of(run, tmp_path, unfinished=True)
     assert rows["weights"] == "after step 6 of 12, not finished"
-    assert "Not judged" in text
+    assert "Not evaluated" in text
     (run / "metrics.jsonl").write_text('{"kind": "st')
     assert card_of(run, tmp_path, unfinished=True)[1]["weights"] == "after step 6, not finished"
 
@@ -154,8 +154,8 @@ def test_a_file_without_a_run_says_what_is_known_and_no_more(run_folder: Path, t
     text, rows = card_of(tmp_path / "mine.pth", tmp_path, backbone="resnet-tiny")
     assert "An encoder, backbone `resnet-tiny`, for phinets' resnet-tiny." in text
     assert not {"method", "wiring", "data", "seed", "views", "encoder", "made with"} & set(rows)
-    assert rows["image size"] == "32 × 32 (not said by the file)"
-    assert "(not said by the file: ImageNet's)" in rows["preprocessing"]
+    assert rows["image size"] == "32 × 32 (default: the file has no metadata)"
+    assert "(default: the file has no metadata; ImageNet's)" in rows["preprocessing"]
     assert "Not known: the weights came from a file" in text
     _, rows = card_of(tmp_path / "mine.pth", tmp_path, backbone="resnet-tiny", image_size=64, views="ucl")
     assert rows["image size"] == "64 × 64"

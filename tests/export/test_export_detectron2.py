@@ -14,12 +14,11 @@ import yaml
 from torch import nn
 
 from phinets.backbones import IMAGENET_STEM
-from phinets.backbones.translation import fresh_resnet
+from phinets.backbones.weights import fresh_resnet
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.export.detectron2_files import texts
-from phinets.export.export import export
-from phinets.export.to_detectron2 import Shape, _shape
+from phinets.export.detectron2 import ResNetShape, _shape, config_files
+from phinets.export.export import plan_export
 from tests.backbones.test_translation import by_replacing
 from tests.export.helpers import exported, run_with
 
@@ -147,16 +146,16 @@ def test_detectron2_is_told_the_shape_that_the_name_says(name: str) -> None:
     depth = int(name.removeprefix("wide_").removeprefix("resne").lstrip("tx")[:3].rstrip("_"))
     groups, _, width = name.partition("_")[2].partition("x") if name.startswith("resnext") else ("1", "", "64")
     wide = 2 if name.startswith("wide") else 1
-    assert _shape(fresh_resnet(name, torch.device("meta"))) == Shape(
+    assert _shape(fresh_resnet(name, torch.device("meta"))) == ResNetShape(
         depth, int(groups), wide * int(width.rstrip("d")), depth >= 50
     )
 
 
 def test_every_place_in_the_texts_is_filled() -> None:
     values = {"weights": '"w.pkl"', "mean": [1.0], "std": [2.0], "depth": 101, "groups": 1, "width": 64}
-    for name, text in texts(101, values).items():
+    for name, text in config_files(101, values).items():
         assert "{{" not in text, name
-    assert "DEPTH: 101" in texts(101, values)["pascal_voc_R_101_C4_24k.yaml"]
+    assert "DEPTH: 101" in config_files(101, values)["pascal_voc_R_101_C4_24k.yaml"]
 
 
 @pytest.mark.slow
@@ -165,8 +164,8 @@ def test_other_statistics_in_pretraining_are_other_statistics_in_detection(run_f
     config = tmp_path / "run" / "config.yaml"
     config.write_text(config.read_text().replace("views: simsiam-cifar", "views: ucl"))
     deep = tmp_path / "deep" / "configs"
-    planned = export(tmp_path / "run", "detectron2", ExportOptions(configs=deep), tmp_path / "w.pkl")
-    voc = yaml.safe_load(planned.artifact.beside[deep / "pascal_voc_R_50_C4_24k.yaml"])
+    plan = plan_export(tmp_path / "run", "detectron2", ExportOptions(configs=deep), tmp_path / "w.pkl")
+    voc = yaml.safe_load(plan.artifact.extra_files[deep / "pascal_voc_R_50_C4_24k.yaml"])
     assert voc["MODEL"]["PIXEL_MEAN"] == pytest.approx([255 * value for value in (0.4914, 0.4822, 0.4465)], abs=1e-3)
     assert voc["MODEL"]["WEIGHTS"] == "../../w.pkl"
 

@@ -13,8 +13,8 @@ import phinets
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.views import PLANS
-from phinets.evaluation.encoders import subject
-from phinets.export import to_onnx
+from phinets.evaluation.encoders import load_encoder
+from phinets.export import onnx as to_onnx
 from tests.export.helpers import code_of, exported, images, run_with, said_by
 
 onnx = pytest.importorskip("onnx")
@@ -83,7 +83,7 @@ def test_a_graph_that_computes_something_else_never_appears(
     run_with("resnet-tiny", run_folder, tmp_path / "run", 16)
 
     def slightly_off(path: Path, given: Any) -> Any:
-        encoder = subject(tmp_path / "run").encoder.eval()
+        encoder = load_encoder(tmp_path / "run").encoder.eval()
         return lambda images: 1.001 * encoder(given(images))
 
     monkeypatch.setattr(to_onnx, "_graph", lambda *_: b"a graph")
@@ -97,7 +97,7 @@ def test_a_graph_that_onnxruntime_does_not_take_never_appears(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(to_onnx, "_graph", lambda *_: b"no graph at all")
-    with pytest.raises(UserError, match="onnxruntime does not take the graph"):
+    with pytest.raises(UserError, match="onnxruntime refuses the graph"):
         exported(run_folder, "onnx", tmp_path / "w.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -143,7 +143,7 @@ def tiny():
 @pytest.mark.parametrize(
     ("name", "side", "mean", "whose"),
     [
-        ("timm:test_vit", 160, (0.5, 0.5, 0.5), "what this kind of encoder is made for"),
+        ("timm:test_vit", 160, (0.5, 0.5, 0.5), "the backbone's own"),
         ("own_encoder.tiny", 32, PLANS["simsiam-cifar"].mean, "ImageNet's"),
     ],
 )
@@ -161,4 +161,4 @@ def test_a_file_s_graph_of_bytes_gives_what_load_gives(
     given = torch.randint(256, (3, 3, side, side), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     found = session_of(tmp_path / "w.onnx").run(["features"], {"images": given.numpy()})[0]
     assert np.allclose(found, encoder(given).numpy(), rtol=0, atol=1e-4)
-    assert f"(not said by the file: {whose})" in (tmp_path / "w.onnx.md").read_text()
+    assert f"(default: the file has no metadata; {whose})" in (tmp_path / "w.onnx.md").read_text()

@@ -13,64 +13,65 @@ from phinets.cli.output import require_free
 from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, look_up
 from phinets.config.export import ExportOptions
-from phinets.export import TARGETS
+from phinets.export import TARGET_MODULES
 from phinets.runtime.process import leaving_at_once
 
 
 @dataclass(frozen=True)
 class Options:
-    """Take an encoder elsewhere: weights that load strictly there, proved before they appear, with a model card.
+    """Export an encoder to another library: weights that load strictly there, checked, with a model card.
 
     Example: phinets export runs/first --to torchvision --out resnet18.pth
     """
 
     target: Annotated[Path, tyro.conf.Positional]
     """A run folder, one of its checkpoints, or a file of weights (.safetensors, or a state dict)."""
-    to: Annotated[str, tyro.conf.arg(metavar="|".join(TARGETS))]
-    """Where to: a state dict, the weights as phinets has them, a graph for onnxruntime, a pickle with its configs."""
+    to: Annotated[str, tyro.conf.arg(metavar="|".join(TARGET_MODULES))]
+    """The target: a state dict, phinets' own weights, a graph for onnxruntime, or a pickle with its configs."""
     out: Path | None = None
     """The file of weights; the card goes beside it. Unset: the run's name and the target's, here."""
     export: ExportOptions = field(default_factory=ExportOptions)
     overwrite: bool = False
-    """Replace files that are there."""
+    """Overwrite existing files."""
     json: bool = False
-    """Print one JSON document: what was written, its checksum, and how far its features are from the encoder's."""
+    """Print one JSON document: the files, the checksum, and the difference of features."""
 
     def __post_init__(self) -> None:
-        look_up("target", self.to, TARGETS)
+        look_up("target", self.to, TARGET_MODULES)
 
 
 def command(words: list[str]) -> Outcome:
-    """Check, write, prove."""
+    """Check, write, read back."""
     options = parse_words(Options, "export", words)
-    with leaving_at_once():  # torch comes in here, after --help and bad words
-        from phinets.export.export import card_of, export, out_of, written
+    with leaving_at_once():  # torch is imported here, after --help and bad options
+        from phinets.export.export import card_path, output_path, plan_export
 
-    out = out_of(options.target, options.to, options.export, options.out)
-    for path in (out, card_of(out)):
+    out = output_path(options.target, options.to, options.export, options.out)
+    for path in (out, card_path(out)):
         require_free(path, options.overwrite)
-    planned = export(options.target, options.to, options.export, out)
-    _require_room(planned.artifact.beside, options.overwrite)
-    proof = planned.carry_out()
-    files = {name: str(path) for name, path in written(planned).items()}
-    told = f"{planned.source.subject.called}, for {planned.artifact.into}; features equal to {proof.difference:.1e}"
+    plan = plan_export(options.target, options.to, options.export, out)
+    _require_free_files(plan.artifact.extra_files, options.overwrite)
+    record = plan.write()
+    files = {name: str(path) for name, path in plan.files.items()}
+    source, artifact = plan.source, plan.artifact
+    text = f"{source.loaded_encoder.called}, for {artifact.description}; features equal to {record.difference:.1e}"
     document = {
         "target": options.to,
-        "into": planned.artifact.into,
-        "encoder": planned.source.subject.clock,
-        "backbone": planned.source.subject.backbone,
-        "weights_from": planned.source.when(),
-        "image_size": planned.source.size,
-        "sha256": proof.sha256,
-        "difference": proof.difference,
+        "description": artifact.description,
+        "encoder": source.loaded_encoder.clock,
+        "backbone": source.loaded_encoder.backbone,
+        "weights_from": source.describe_step(),
+        "image_size": source.size,
+        "sha256": record.sha256,
+        "difference": record.difference,
         "files": files,
     }
-    return Outcome(document, lambda console: _show(console, (*files.values(), told)))
+    return Outcome(document, lambda console: _show(console, (*files.values(), text)))
 
 
-def _require_room(beside: Iterable[Path], overwrite: bool) -> None:
-    """The same for files in a folder that may have to be made."""
-    for path in beside:
+def _require_free_files(paths: Iterable[Path], overwrite: bool) -> None:
+    """Refuse existing files, and a file in place of their folder."""
+    for path in paths:
         if path.parent.is_dir():
             require_free(path, overwrite)
         elif path.parent.exists():

@@ -1,4 +1,4 @@
-"""How an encoder leaves the house: the options of every export."""
+"""The options of `phinets export`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,30 +7,30 @@ from phinets.config.errors import UserError, look_up
 from phinets.config.methods import EncoderName
 from phinets.config.views import PLANS
 
-OWN = ("headless", "with_preprocessing", "opset", "configs")
-"""Options that have a meaning for one target alone."""
+SINGLE_TARGET_OPTIONS = ("headless", "with_preprocessing", "opset", "configs")
+"""Options of one target only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Which encoder, and what is said about it; what is unset is as in the run that it comes from."""
+    """Which encoder, and its metadata; unset values are those of its run."""
 
     encoder: EncoderName = "fast"
-    """The encoder that learns by gradients, or the slow one that follows it, where the learner has one."""
+    """The encoder trained by gradients, or the slow one, where the method has one."""
     backbone: str | None = None
-    """For a file of weights: which encoder it fits; `phinets list backbones` shows all."""
+    """For a file of weights: its backbone; `phinets list backbones` shows all."""
     unfinished: bool = False
-    """Take the newest checkpoint of a run that has not come to its end; the card says so."""
+    """Export the newest checkpoint of an unfinished run; the card says so."""
     image_size: int | None = None
-    """Side of the images that the encoder sees, in pixels; unset: as in the run or the file, else what suits it."""
+    """Side of the images, in pixels; unset: as in the run or the file, else the backbone's default."""
     views: str | None = None
-    """For a file of weights: the view plan whose mean and std it knows; unset: the file's, else timm's, ImageNet's."""
+    """For a file of weights: the view plan, for mean and std; unset: the file's, else timm's, else ImageNet's."""
     headless: bool = False
-    """torchvision: for a model whose fc is nn.Identity(). Otherwise fc, which a fresh model has, is in it as zeros."""
+    """torchvision: for a model whose fc is nn.Identity(). Otherwise the file has an fc of zeros, as fresh models do."""
     with_preprocessing: bool = False
-    """onnx: take uint8 RGB images, 0 to 255, and normalize inside. Otherwise floats go in, already normalized."""
+    """onnx: take uint8 RGB images, 0 to 255, and normalize them. Otherwise the input is normalized floats."""
     opset: int = 18
-    """onnx: the version of ONNX's operators; 18 is the exporter's own."""
+    """onnx: the version of ONNX's operators; 18 is the exporter's default."""
     configs: Path | None = None
     """detectron2: the folder for the configuration files; unset: beside the weights, named after them."""
 
@@ -44,9 +44,9 @@ class ExportOptions:
                 f"opset is {self.opset}, but torch's exporter writes 18 and above. Leave it out, or raise it."
             )
 
-    def require_meant(self, target: str, read: tuple[str, ...]) -> None:
-        """Refuse an option of another target than this one, which reads `read` alone."""
-        untouched = ExportOptions()
-        for name in OWN:
-            if name not in read and getattr(self, name) != getattr(untouched, name):
+    def require_supported(self, target: str, supported: tuple[str, ...]) -> None:
+        """Refuse an option of another target."""
+        defaults = ExportOptions()
+        for name in SINGLE_TARGET_OPTIONS:
+            if name not in supported and getattr(self, name) != getattr(defaults, name):
                 raise UserError(f"--{name.replace('_', '-')} has no meaning for --to {target}. Leave it out.")

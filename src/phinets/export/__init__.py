@@ -1,12 +1,12 @@
-"""Encoders for other houses: one module a target, each with a `TARGET`."""
+"""Encoders for other libraries. Each module has `TARGETS`: targets by name."""
 
 from collections.abc import Mapping
 
-TARGETS: Mapping[str, str] = {
-    "torchvision": "phinets.export.to_torchvision",
-    "timm": "phinets.export.to_timm",
-    "safetensors": "phinets.export.to_safetensors",
-    "onnx": "phinets.export.to_onnx",
-    "detectron2": "phinets.export.to_detectron2",
+TARGET_MODULES: Mapping[str, str] = {
+    "torchvision": "phinets.export.weights",
+    "timm": "phinets.export.weights",
+    "safetensors": "phinets.export.weights",
+    "onnx": "phinets.export.onnx",
+    "detectron2": "phinets.export.detectron2",
 }
-"""Where each target is made; a module is imported when it is asked for."""
+"""The module of each target; `find_target` imports it on demand."""

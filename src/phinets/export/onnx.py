@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
-from phinets.export.artifact import Artifact, Target, quoted, require_same
-from phinets.export.source import Source
+from phinets.export.artifact import Artifact, Source, Target, quote, require_same
 
 INPUT, OUTPUT = "images", "features"
-CLOSE = 1e-4
-"""How far features in onnxruntime may lie from torch's, in units of the largest, or of 1."""
+TOLERANCE = 1e-4
+"""Largest difference of features between onnxruntime and torch, relative to the largest feature, or to 1."""
 
 
 class WithPreprocessing(nn.Module):
@@ -37,18 +36,18 @@ class WithPreprocessing(nn.Module):
         return features
 
 
-def make(source: Source, options: ExportOptions, out: Path) -> Artifact:
-    """The graph with a batch of any size, normalized floats or bytes going in; traced when it is written."""
+def onnx_graph(source: Source, options: ExportOptions, out: Path) -> Artifact:
+    """A graph for batches of any size, of normalized floats or of bytes."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        _required(package)
+        _import(package)
     inside = options.with_preprocessing
     model = WithPreprocessing(source.encoder, source) if inside else source.encoder
-    given: Callable[[Tensor], Tensor] = (lambda images: images) if inside else source.normalized
+    preprocess: Callable[[Tensor], Tensor] = (lambda images: images) if inside else source.normalize
     side, kind = source.size, "uint8, RGB, 0 to 255" if inside else "float32, RGB, normalized as below"
     return Artifact(
-        into=f"onnxruntime, opset {options.opset}",
-        fill=lambda file: _write(file, _graph(model, given(source.images(2)), source, options.opset)),
-        check=lambda path: require_same(source, _runner(path, given), CLOSE),
+        description=f"onnxruntime, opset {options.opset}",
+        write=lambda file: _write(file, _graph(model, preprocess(source.images(2)), source, options.opset)),
+        check=lambda path: require_same(source, _runner(path, preprocess), TOLERANCE),
         usage=_usage(out, "uint8" if inside else "float32", side),
         notes=(f"Input `{INPUT}`: (n, 3, {side}, {side}), {kind}. Output `{OUTPUT}`: (n, {source.width}) float32.",),
     )
@@ -59,7 +58,7 @@ def _write(file: BinaryIO, graph: bytes) -> None:
 
 
 def _graph(model: nn.Module, example: Tensor, source: Source, opset: int) -> bytes:
-    """The serialised graph; torch's exporter speaks on standard output, which is not its place."""
+    """The serialized graph. torch's exporter prints to standard output, which is suppressed."""
     model.eval()
     try:
         with redirect_stdout(StringIO()):
@@ -68,33 +67,31 @@ def _graph(model: nn.Module, example: Tensor, source: Source, opset: int) -> byt
                 input_names=[INPUT], output_names=[OUTPUT], dynamic_shapes=({0: torch.export.Dim("batch")},),
             )  # fmt: skip
         graph = program.model_proto
-        written = next(each.version for each in graph.opset_import if not each.domain)
-        if written == opset:
-            _required("onnx").helper.set_model_props(graph, dict(source.said))
-            serialised: bytes = graph.SerializeToString()
-            return serialised
+        version = next(each.version for each in graph.opset_import if not each.domain)
+        if version == opset:
+            _import("onnx").helper.set_model_props(graph, dict(source.metadata))
+            serialized: bytes = graph.SerializeToString()
+            return serialized
     except Exception as error:  # an exporter may raise anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"torch can't express '{source.subject.backbone}' in ONNX: {first}. Use --to safetensors, or torch 2.6 and "
-            "above."
+            f"torch can't express '{source.loaded_encoder.backbone}' in ONNX: {first}. "
+            "Use --to safetensors, or torch 2.6 and above."
         ) from error
-    raise UserError(f"torch wrote opset {written}, not {opset}: it can't translate that far. Leave out --opset.")
+    raise UserError(f"torch wrote opset {version}, not {opset}: it can't convert to it. Leave out --opset.")
 
 
-def _runner(path: Path, given: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """What onnxruntime computes from uint8 images with the graph in a file."""
-    runtime = _required("onnxruntime")
+def _runner(path: Path, preprocess: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The features of uint8 images by onnxruntime, with the graph in a file."""
+    runtime = _import("onnxruntime")
     try:
         session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise UserError(
-            f"onnxruntime does not take the graph: {error}. Nothing was written; try another --opset."
-        ) from error
-    return lambda images: torch.from_numpy(session.run([OUTPUT], {INPUT: given(images).numpy()})[0])
+        raise UserError(f"onnxruntime refuses the graph: {error}. Nothing was written; try another --opset.") from error
+    return lambda images: torch.from_numpy(session.run([OUTPUT], {INPUT: preprocess(images).numpy()})[0])
 
 
-def _required(package: str) -> Any:
+def _import(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
@@ -108,10 +105,10 @@ def _usage(out: Path, dtype: str, side: int) -> str:
             "import onnxruntime",
             "",
             f"images = np.zeros((8, 3, {side}, {side}), np.{dtype})  # yours",
-            f"session = onnxruntime.InferenceSession({quoted(out)})",
+            f"session = onnxruntime.InferenceSession({quote(out)})",
             f'features = session.run(["{OUTPUT}"], {{"{INPUT}": images}})[0]',
         ]
     )
 
 
-TARGET = Target(endings=(".onnx",), options=("with_preprocessing", "opset"), make=make)
+TARGETS = {"onnx": Target(suffixes=(".onnx",), options=("with_preprocessing", "opset"), prepare=onnx_graph)}
