@@ -13,8 +13,7 @@ import tyro
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics.attraction import UNDECIDED, destinations
-from phinets.dynamics.basins import Basins, Box, basins
+from phinets.dynamics.basins import UNDECIDED, Basins, Box, basins, destinations
 from phinets.dynamics.systems import Floats, PhiNet, Version
 
 NEAR = 1e-3

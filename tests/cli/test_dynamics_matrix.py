@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
-from phinets.dynamics.matrix_paths import follow
-from phinets.reports.flow import flow_figure
+from phinets.dynamics.matrix_trajectories import follow
+from phinets.reports.matrix_flow import flow_figure
 from tests.cli.test_main import said
 
 Capture = pytest.CaptureFixture[str]

@@ -9,13 +9,21 @@ from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
 from phinets.dynamics import basins as maps
-from phinets.dynamics.attraction import UNDECIDED, Labels, destinations, neighborhood, sinks_of
-from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
+from phinets.dynamics.basins import (
+    UNDECIDED,
+    Basins,
+    Box,
+    Labels,
+    basins,
+    destinations,
+    neighborhood,
+    simsiam_beside,
+    sinks_of,
+)
 from phinets.dynamics.equilibria import AnySystem, equilibria
-from phinets.dynamics.integrate import flowed
-from phinets.dynamics.parabola import Above, Below
-from phinets.dynamics.systems import MOST, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
-from tests.dynamics.searching import VERSIONS
+from phinets.dynamics.rosenbrock import flowed
+from phinets.dynamics.systems import MOST, Above, Below, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
+from tests.dynamics.dense_search import VERSIONS
 
 NEAR = 1e-3
 MANY: list[AnySystem] = [

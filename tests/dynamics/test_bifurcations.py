@@ -7,11 +7,10 @@ import pytest
 from scipy.optimize import fsolve
 
 from phinets.config.errors import UserError
-from phinets.dynamics.bifurcations import bifurcations, regime, sink_map
-from phinets.dynamics.branches import branches
+from phinets.dynamics.bifurcations import bifurcations, branches, regime, sink_map
 from phinets.dynamics.equilibria import AnySystem, equilibria
 from phinets.dynamics.systems import LEAST, Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
-from tests.dynamics.searching import VERSIONS
+from tests.dynamics.dense_search import VERSIONS
 
 WOBBLY = XPhiNet(version="published", kappa=0.01)
 EVERY: list[AnySystem] = [

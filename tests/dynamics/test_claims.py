@@ -8,15 +8,24 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
-from phinets.dynamics.attraction import destinations, sinks_of
-from phinets.dynamics.borders import border, crossing, escape_from
-from phinets.dynamics.claims import CLAIMS, Finding, check_paper, matrices
-from phinets.dynamics.claims.matrices import asymmetry_growth, pair_growth
-from phinets.dynamics.claims.regimes import REGIMES, dulac, sinks
-from phinets.dynamics.claims.starts import GAMMAS, _phinet_escapes, _simsiam_escapes, escaping_phi, lowest_saddle
+from phinets.dynamics.basins import destinations, sinks_of
+from phinets.dynamics.claims import CLAIMS, Finding, check_paper
+from phinets.dynamics.claims import matrix_flow as matrices
+from phinets.dynamics.claims.eigenvalue_flow import (
+    GAMMAS,
+    REGIMES,
+    _phinet_escapes,
+    _simsiam_escapes,
+    dulac,
+    escaping_phi,
+    lowest_saddle,
+    sinks,
+)
+from phinets.dynamics.claims.matrix_flow import asymmetry_growth, pair_growth
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.matrix import MatrixFlow, MatrixSimSiam, MatrixSystem
-from phinets.dynamics.matrix_paths import integrate, norms
+from phinets.dynamics.matrix_trajectories import integrate, norms
+from phinets.dynamics.phase_plane import border, crossing, escape_from
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")

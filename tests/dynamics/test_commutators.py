@@ -3,21 +3,26 @@
 import numpy as np
 import pytest
 
-from phinets.dynamics.blocks import block_errors, plus, printed_blocks, right_blocks, smallest_eigenvalue, stacked
 from phinets.dynamics.commutators import (
     NAMES,
     Place,
+    block_errors,
     commutator_rates,
     exact_rates,
     missing,
     place,
+    plus,
+    printed_blocks,
     printed_terms,
+    right_blocks,
     right_terms,
+    smallest_eigenvalue,
+    stacked,
     sum_of,
     verdicts,
 )
 from phinets.dynamics.matrix import MatrixFlow
-from phinets.dynamics.matrix_paths import Start, commutator, integrate, random_start
+from phinets.dynamics.matrix_trajectories import Start, commutator, integrate, random_start
 from phinets.dynamics.systems import Floats, Version
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")

@@ -11,7 +11,7 @@ from phinets.config.errors import UserError
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import AnySystem, equilibria
 from phinets.dynamics.systems import PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
-from tests.dynamics.searching import VERSIONS, draws, searched
+from tests.dynamics.dense_search import VERSIONS, draws, searched
 
 
 def _every(sigma2: float, rho: float) -> list[AnySystem]:

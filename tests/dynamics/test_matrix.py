@@ -18,14 +18,7 @@ from phinets.dynamics.matrix import (
     packed,
     unpacked,
 )
-from phinets.dynamics.matrix_paths import (
-    Start,
-    aligned,
-    eigenvalues,
-    integrate,
-    norms,
-    random_start,
-)
+from phinets.dynamics.matrix_trajectories import Start, aligned, eigenvalues, integrate, norms, random_start
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phinets.config.errors import UserError
-from phinets.dynamics.integrate import flowed
+from phinets.dynamics.rosenbrock import flowed
 from phinets.dynamics.systems import SYSTEMS, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
 RANDOM = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet
-from phinets.dynamics.matrix_paths import Path, Start, integrate, random_start
+from phinets.dynamics.matrix_trajectories import Path, Start, integrate, random_start
 from phinets.training.linear_networks import Plan, deviations, expected_loss, order, sampled_loss, sgd_paths
 
 EVERY: list[MatrixSystem] = [

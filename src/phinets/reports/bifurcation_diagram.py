@@ -9,12 +9,11 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from phinets.dynamics.bifurcations import Bifurcations, between, bifurcations, sink_map
-from phinets.dynamics.branches import branches
+from phinets.dynamics.bifurcations import Bifurcations, between, bifurcations, branches, sink_map
 from phinets.dynamics.equilibria import AnySystem
 from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import FAINT, INK, LEVELS, SYSTEM
-from phinets.reports.words import LETTERS, name, sinks
+from phinets.reports.phase_portrait import LETTERS, name, sinks
 
 SOLID: Mapping[str, Any] = {"linewidth": 2.2, "linestyle": "-"}
 DASHED: Mapping[str, Any] = {"linewidth": 1.4, "linestyle": (0, (4, 3))}

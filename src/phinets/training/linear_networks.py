@@ -15,7 +15,7 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet, Weights
-from phinets.dynamics.matrix_paths import Path, eigenvalues
+from phinets.dynamics.matrix_trajectories import Path, eigenvalues
 from phinets.dynamics.systems import Floats
 
 MARKS = 20

@@ -74,7 +74,7 @@ def _plain(found: "Basins") -> dict[str, Any]:
 def _write(path: Path, found: "Basins", simsiam: "Basins") -> None:
     if path.suffix.lower() == ".npz":
         return _save(path, found)
-    from phinets.reports.basin_map import basin_map
+    from phinets.reports.phase_portrait import basin_map
 
     return save_figure(path, basin_map([found] if found.system == simsiam.system else [found, simsiam]), colors=256)
 

@@ -14,7 +14,7 @@ from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
-    from phinets.dynamics.matrix_paths import Following
+    from phinets.dynamics.matrix_trajectories import Following
     from phinets.dynamics.systems import Floats
 
 ROWS = 12
@@ -51,7 +51,7 @@ def command(words: list[str]) -> Outcome:
     require_free(options.out, options.overwrite)
     import numpy as np
 
-    from phinets.dynamics.matrix_paths import follow
+    from phinets.dynamics.matrix_trajectories import follow
 
     weights, last = options.weights(), options.time or min(10 / options.rho, LONGEST)
     told = np.concatenate([[0.0], np.geomspace(last / 1000, last, ROWS - 1)])
@@ -60,7 +60,7 @@ def command(words: list[str]) -> Outcome:
     rows = [_row(found, int(k)) for k in np.searchsorted(times, told)]
     document = options.told(weights) | {"time": last, "rows": rows, "summary": _summary(found, options.rho)}
     if options.out is not None:
-        from phinets.reports.flow import flow_figure
+        from phinets.reports.matrix_flow import flow_figure
 
         save_figure(options.out, flow_figure(found, _title(document)))
         document["picture"] = str(options.out)
@@ -78,7 +78,7 @@ def _row(found: "Following", k: int) -> dict[str, Any]:
 
 
 def _summary(found: "Following", rho: float) -> dict[str, Any]:
-    from phinets.dynamics.matrix_paths import decay_rate
+    from phinets.dynamics.matrix_trajectories import decay_rate
 
     times, balance = found.path.times, found.norms["balance"]
     return {

@@ -78,7 +78,7 @@ class MatrixWords:
 
     def weights(self) -> "dict[str, Floats]":
         """The start: read, or drawn."""
-        from phinets.dynamics.matrix_paths import Start, random_start, require_weights
+        from phinets.dynamics.matrix_trajectories import Start, random_start, require_weights
 
         if self.start is not None:
             return require_weights(self.flow(), read_weights(self.start))

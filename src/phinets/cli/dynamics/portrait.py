@@ -14,7 +14,7 @@ from phinets.config.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from phinets.dynamics.paths import Window
+    from phinets.dynamics.phase_plane import Window
     from phinets.dynamics.systems import PhiNet, SimSiam
 
 Picture = Literal["portrait", "regimes", "line", "comparison"]
@@ -90,7 +90,7 @@ def command(words: list[str]) -> Outcome:
 
 
 def _window(options: Options) -> "Window | None":
-    from phinets.dynamics.paths import Window
+    from phinets.dynamics.phase_plane import Window
 
     if options.box is None:
         return None
@@ -99,7 +99,7 @@ def _window(options: Options) -> "Window | None":
 
 
 def _portrait(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.portrait import line, portrait
+    from phinets.reports.phase_portrait import line, portrait
 
     system: Any = options.flow_at(0.03 if options.rho is None else options.rho)
     if options.system == "simsiam":
@@ -108,14 +108,14 @@ def _portrait(options: Options, window: "Window | None") -> Drawn:
 
 
 def _regimes(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.portrait import REGIMES, regimes
+    from phinets.reports.phase_portrait import REGIMES, regimes
 
     first: Any = options.flow_at(1.0)
     return regimes(first.version, first.sigma2), [first.with_rho(rho) for rho in REGIMES.values()]
 
 
 def _line(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.portrait import around_threshold, line
+    from phinets.reports.phase_portrait import around_threshold, line
 
     first: Any = options.flow_at(1.0)
     systems = around_threshold(first)
@@ -124,7 +124,7 @@ def _line(options: Options, window: "Window | None") -> Drawn:
 
 def _comparison(options: Options, window: "Window | None") -> Drawn:
     from phinets.dynamics.systems import SimSiam
-    from phinets.reports.portrait import COMPARED_RHO, STAR, comparison
+    from phinets.reports.phase_portrait import COMPARED_RHO, STAR, comparison
 
     system: Any = options.flow_at(COMPARED_RHO if options.rho is None else options.rho)
     simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)

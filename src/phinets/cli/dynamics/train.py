@@ -12,7 +12,7 @@ from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
-    from phinets.dynamics.matrix_paths import Path
+    from phinets.dynamics.matrix_trajectories import Path
     from phinets.dynamics.systems import Floats
 
 MEASURES = ("weights", "eigenvalues")
@@ -75,7 +75,7 @@ def _row(options: Train, plan: Any, weights: "dict[str, Floats]") -> dict[str, A
     """One learning rate: distances from the flow, and from the other version's where there is one."""
     import numpy as np
 
-    from phinets.dynamics.matrix_paths import integrate
+    from phinets.dynamics.matrix_trajectories import integrate
     from phinets.training.linear_networks import deviations, sgd_paths
 
     system = options.flow()

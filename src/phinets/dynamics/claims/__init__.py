@@ -3,30 +3,32 @@
 from collections.abc import Mapping, Sequence
 
 from phinets.config.errors import look_up
-from phinets.dynamics.claims.appendix import (
-    commutator_equation,
-    decoupled,
-    gradient,
-    positive_definite,
-    simplified_h,
-    stacked_blocks,
-)
-from phinets.dynamics.claims.finding import Claim, Finding, Verdict
-from phinets.dynamics.claims.matrices import alignment, fast_parabola, parabola, sinks_of_matrices, symmetry
-from phinets.dynamics.claims.regimes import (
+from phinets.dynamics.claims.check import Claim, Finding, Verdict
+from phinets.dynamics.claims.eigenvalue_flow import (
     REGIMES,
     conjugate,
     cycles,
+    negative_sink,
+    negative_sink_off_the_parabola,
+    off_the_parabola,
     regime,
     same_threshold,
     simsiam_threshold,
     thresholds,
-)
-from phinets.dynamics.claims.starts import (
-    negative_sink,
-    negative_sink_off_the_parabola,
-    off_the_parabola,
     wider_basin,
+)
+from phinets.dynamics.claims.matrix_flow import (
+    alignment,
+    commutator_equation,
+    decoupled,
+    fast_parabola,
+    gradient,
+    parabola,
+    positive_definite,
+    simplified_h,
+    sinks_of_matrices,
+    stacked_blocks,
+    symmetry,
 )
 
 __all__ = ["CLAIMS", "Finding", "Verdict", "check_paper"]

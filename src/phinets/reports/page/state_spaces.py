@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from phinets.config.work import Deriving
+from phinets.config.jobs import DynamicsJob
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.paper.findings import TargetFound
 from phinets.reports.page.svg import inline
 from phinets.reports.page.verdicts import anchor
-from phinets.reports.portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
+from phinets.reports.phase_portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,8 @@ FIGURES: Mapping[str, tuple[str, tuple[Version, ...], Callable[[Version, float],
 
 def state_spaces(found: TargetFound) -> list[StateSpace]:
     """The figures that a target's place names; all three where it names none of them."""
-    works = [work for table in found.tables for each in table.cells for work in each.cell.works]
-    sigma2 = next((work.sigma2 for work in works if isinstance(work, Deriving)), 1.5)
+    jobs = [job for table in found.tables for each in table.cells for job in each.cell.jobs]
+    sigma2 = next((job.sigma2 for job in jobs if isinstance(job, DynamicsJob)), 1.5)
     named = [label for label in FIGURES if label in found.target.place] or list(FIGURES)
     made: list[StateSpace] = []
     for label in named:

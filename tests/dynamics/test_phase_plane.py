@@ -5,7 +5,7 @@ import pytest
 
 from phinets.config.errors import UserError
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.paths import (
+from phinets.dynamics.phase_plane import (
     Window,
     gamma_nullcline,
     psi_nullcline,

@@ -15,7 +15,7 @@ from phinets.dynamics.matrix import (
     packed,
     unpacked,
 )
-from phinets.dynamics.matrix_paths import (
+from phinets.dynamics.matrix_trajectories import (
     Start,
     decay_rate,
     direction,

@@ -5,11 +5,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics import integrate
+from phinets.dynamics import rosenbrock as integrate
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.integrate import Care, flowed, follow, step
-from phinets.dynamics.parabola import Above, Below
-from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
+from phinets.dynamics.rosenbrock import Care, flowed, follow, step
+from phinets.dynamics.systems import Above, Below, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
 EVERY: list[System] = [SimSiam(), *(kind(version=v) for kind in (PhiNet, PhiNetPhi, XPhiNet) for v in VERSIONS)]

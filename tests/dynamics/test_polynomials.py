@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from phinets.dynamics.algebra import derivative, exact, multiply, polynomial, real_roots, value
+from phinets.dynamics.polynomials import derivative, exact, multiply, polynomial, real_roots, value
 
 RANDOM = np.random.default_rng(1)
 

@@ -1,0 +1,402 @@
+"""Phase portraits: PhiNet's plane, the paper's four regimes, SimSiam's line, and the two beside each other."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from phinets.dynamics.basins import Basins
+from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
+from phinets.dynamics.phase_plane import (
+    Window,
+    gamma_nullcline,
+    psi_nullcline,
+    sample_starts,
+    stable_manifold,
+    trajectory,
+    window_around,
+)
+from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
+from phinets.reports.palette import (
+    ALIVE,
+    BASINS,
+    BORDER,
+    COLLAPSED,
+    FAINT,
+    INK,
+    LOST,
+    NULLCLINE,
+    SADDLE,
+    SINK,
+    SOURCE,
+    SYSTEM,
+)
+
+REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
+"""The paper's four levels of weight decay."""
+STAR = (0.08, 0.5)
+"""The start of the paper's comparison: ψ(0), γ(0)."""
+COMPARED_RHO = 0.08
+"""The weight decay of our comparison, at which both can learn."""
+NEAR_THRESHOLD = (1.08, 0.8)
+"""Where the paper draws SimSiam: weight decays in shares of its threshold τ²/4s."""
+
+
+def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = ()) -> Figure:
+    """The state space of PhiNet under one weight decay; without starts, a few are chosen."""
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.subplots()
+    seen = window or window_around([system], starts)
+    plane(axes, system, seen, starts or sample_starts(seen))
+    axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
+    legend(figure)
+    return figure
+
+
+def regimes(version: Version, sigma2: float) -> Figure:
+    """The paper's figure of four levels of weight decay; each panel has the box of its own equilibria."""
+    figure = Figure(figsize=(11, 7.6), layout="constrained")
+    for axes, (name, rho) in zip(figure.subplots(2, 2).flat, REGIMES.items(), strict=True):
+        system = PhiNet(sigma2=sigma2, rho=rho, version=version)
+        seen = window_around([system])
+        plane(axes, system, seen, sample_starts(seen))
+        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sinks_of(system)}", color=INK)
+    figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
+    legend(figure)
+    return figure
+
+
+def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Sequence[float] = ()) -> Figure:
+    """SimSiam's rate over ψ, a panel for each system: where it grows, where it shrinks, where it rests."""
+    figure = Figure(figsize=(5.5 * len(systems), 3.4), layout="constrained")
+    seen = window or window_around(systems, [[start] for start in starts])
+    for axes, system in zip(figure.subplots(1, len(systems), squeeze=False).flat, systems, strict=True):
+        rate(axes, system, seen)
+        for start in starts:
+            run(axes, system, start)
+        axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
+    return figure
+
+
+def around_threshold(system: SimSiam) -> list[SimSiam]:
+    """The system under the paper's two weight decays, above and below its threshold."""
+    return [system.with_rho(share * system.tau**2 / (4 * system.s)) for share in NEAR_THRESHOLD]
+
+
+def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = (STAR,)) -> Figure:
+    """PhiNet above SimSiam on the same ψ axis, from the same starts: what the second predictor saves."""
+    simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)
+    seen = window or window_around([system, simsiam], starts)
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
+    plane(above, system, seen, starts)
+    above.set(xlabel="")
+    above.set_title(title(system), color=INK)
+    below.set(yticks=[], ylim=(-1, 1))
+    axis(below, simsiam, seen)
+    for start in starts:
+        run(below, simsiam, start[0])
+    below.set_title(title(simsiam), color=INK)
+    legend(figure)
+    return figure
+
+
+ASPECT = np.array([[1.5], [1.0]])
+"""Width and height of axes, roughly: what is even on the paper is not in shares of each."""
+DASHES = (0, (5, 3))
+MARKS = {"sink": ("o", SINK), "saddle": ("D", SADDLE), "source": ("o", SOURCE), "degenerate": ("X", INK)}
+"""Shape and color of each kind; only sinks are filled."""
+DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
+"""Ways from a point to its label, the best first where they are equally free."""
+
+
+def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[float]] = ()) -> None:
+    """A whole portrait; every equilibrium and every curve is named where there is room."""
+    axes.set(xlim=(window.psi_min, window.psi_max), ylim=(window.gamma_min, window.gamma_max))
+    axes.set_xlabel("ψ")
+    axes.set_ylabel("γ", rotation=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    points = equilibria(system)
+    _field(axes, system, window)
+    curves = _nullclines(axes, system, window)
+    for saddle in (point for point in points if point.kind == "saddle"):
+        for arm in stable_manifold(system, saddle, window):
+            axes.plot(*arm, color=BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
+            curves.append(arm)
+    for start in starts:
+        curves.append(path(axes, system, start))
+    for point in points:
+        mark(axes, (point.psi, point.gamma or 0.0), point.kind)
+    whole = axes.get_figure(root=True)
+    if whole is not None and (layout := whole.get_layout_engine()) is not None:
+        layout.execute(whole)  # only now have the axes their size
+    _name(axes, window, points, curves)
+
+
+def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
+    """The trajectory of a start with its ★: blue where it learns, gray where it collapses."""
+    states, sink = trajectory(system, start)
+    color = color_of(sink)
+    axes.plot(*states, color=color, linewidth=1.8, zorder=4)
+    axes.plot(*start, marker="*", markersize=10, color=color, zorder=6)
+    arrow_on(axes, states, color)
+    return states
+
+
+def color_of(sink: Equilibrium | None) -> str:
+    """Of a trajectory that ends there; one that ends at no sink neither learns nor collapses."""
+    if sink is None:
+        return INK
+    return LOST if sink.collapsed else ALIVE
+
+
+def arrow_on(axes: Axes, line: Floats, color: str) -> None:
+    """A head halfway along a line, as the axes show it."""
+    seen = axes.transData.transform(line.T)
+    along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
+    (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
+    looks = {"arrowstyle": "-|>", "color": color, "mutation_scale": 14}
+    axes.annotate("", (next_x, next_y), (x, y), arrowprops=looks, zorder=5)
+
+
+def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
+    """The sign of an equilibrium; a sink lies above all others."""
+    axes.plot(*at, **_sign(kind), zorder=8 if kind == "sink" else 7)
+
+
+def _sign(kind: str) -> dict[str, Any]:
+    shape, color = MARKS[kind]
+    fill = color if kind == "sink" else "white"
+    size = 7 if kind == "saddle" else 8
+    return {"marker": shape, "color": color, "markerfacecolor": fill, "markeredgewidth": 1.8, "markersize": size}
+
+
+def _field(axes: Axes, system: PhiNet, window: Window) -> None:
+    """Short pieces of stream lines on an even grid, each with a head: which way, not how fast."""
+    shares = np.stack(np.meshgrid((np.arange(22) + 0.5) / 22, (np.arange(15) + 0.5) / 15)).reshape(2, -1)
+    steps = [shares]
+    for _ in range(12):
+        rate = system.flow(window.corner[:, None] + steps[-1] * window.size[:, None]) / window.size[:, None]
+        rate *= ASPECT
+        steps.append(steps[-1] + 0.0022 * rate / np.maximum(np.linalg.norm(rate, axis=0), 1e-300) / ASPECT)
+    points = window.corner + np.stack(steps, axis=-1).transpose(1, 2, 0) * window.size
+    axes.add_collection(LineCollection(list(points), colors=FAINT, linewidths=0.9, alpha=0.6, zorder=1))
+    ahead = (steps[-1] - steps[-2]) * ASPECT / 0.0022
+    aside = np.stack([-ahead[1], ahead[0]])
+    corners = [steps[-1] + 0.007 * (a * ahead + b * aside) / ASPECT for a, b in ((1, 0), (-0.6, 0.6), (-0.6, -0.6))]
+    heads = window.corner + np.stack(corners).transpose(2, 0, 1) * window.size
+    axes.add_collection(PolyCollection(list(heads), facecolors=FAINT, alpha=0.75, linewidths=0, zorder=1))
+
+
+def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
+    """ψ̇ = 0 (its line ψ = 0 and its curve) drawn through, γ̇ = 0 dotted; the two curves."""
+    psi = np.linspace(window.psi_min, window.psi_max, 1000)
+    of_psi, of_gamma = psi_nullcline(system), np.stack([psi, gamma_nullcline(system, psi)])
+    axes.axvline(0, color=NULLCLINE, linewidth=1.8, zorder=2)
+    axes.plot(*of_psi, color=NULLCLINE, linewidth=1.8, zorder=2, gid="psi-nullcline")
+    axes.plot(*of_gamma, color=NULLCLINE, linewidth=2, linestyle=(0, (1, 1.5)), zorder=2, gid="gamma-nullcline")
+    return [of_psi, of_gamma]
+
+
+def legend(figure: Figure) -> None:
+    """What the signs mean, in a line below the panels."""
+    signs = [
+        *(Line2D([], [], linestyle="", label=kind, **_sign(kind)) for kind in ("sink", "saddle")),
+        Line2D([], [], color=BORDER, linestyle=DASHES, label="border of basins"),
+        Line2D([], [], color=ALIVE, marker="*", label="learns"),
+        Line2D([], [], color=LOST, marker="*", label="collapses"),
+    ]
+    figure.legend(handles=signs, loc="outside lower center", ncols=len(signs), frameon=False, fontsize=9)
+
+
+def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Sequence[Floats]) -> None:
+    """Words beside the sinks and the nullclines, each where it is furthest from everything else."""
+    lines = [_even((c - window.corner[:, None]) / window.size[:, None]) for c in curves]
+    collapsed = np.stack(np.broadcast_arrays(-window.corner[0] / window.size[0], np.linspace(0, 1, 100)), axis=1)
+    spots = (np.array([[p.psi, p.gamma or 0.0] for p in points]) - window.corner) / window.size
+    ink = np.concatenate([collapsed, spots, *lines])
+    for spot, point in zip(spots, points, strict=True):
+        if point.kind == "sink" and (np.abs(spot - 0.5) < 0.5).all():
+            ink = _put(axes, f"({_short(point.psi)}, {_short(point.gamma or 0.0)})", spot, ink, SINK)
+    for line, other, word in ((lines[0], lines[1], "ψ̇ = 0"), (lines[1], lines[0], "γ̇ = 0")):
+        inner = line[((line > 0.08) & (line < 0.92)).all(axis=1)]
+        if len(inner):
+            rest = np.concatenate([spots, collapsed, other])
+            free = np.linalg.norm(inner[:, None] - rest[None], axis=-1).min(axis=1)
+            ink = _put(axes, word, inner[int(free.argmax())], ink, NULLCLINE)
+
+
+def _even(line: Floats) -> Floats:
+    """Points (n, 2), about a hundredth of the axes apart, along what is seen of a line."""
+    start, end = line[:, :-1].T, line[:, 1:].T
+    near = (np.abs(np.stack([start, end]) - 0.5) < 0.7).all(axis=(0, 2))
+    far = near & (np.linalg.norm(end - start, axis=1) > 0.01)
+    filled = [np.linspace(a, b, 100) for a, b in zip(start[far], end[far], strict=True)]
+    points = np.concatenate([start[near], *filled])
+    return np.unique(points[(np.abs(points - 0.5) < 0.5).all(axis=1)].round(2), axis=0)
+
+
+def _short(value: float) -> str:
+    return (f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}").replace("-", "−")
+
+
+def _put(axes: Axes, word: str, spot: Floats, ink: Floats, color: str) -> Floats:
+    """Write a word near a spot, in shares of the axes, where it covers nothing; its place joins the ink."""
+    box = axes.get_window_extent()
+    size = np.array([5.8 * len(word), 12]) * axes.figure.dpi / 72 / np.array([box.width, box.height])
+
+    def merit(center: Floats) -> float:
+        free = np.linalg.norm(np.maximum(np.abs(ink - center) - size / 2, 0), axis=1).min()
+        outside = np.abs(center - 0.5) + size / 2 > 0.52
+        return float(min(free, 0.02) - np.linalg.norm(center - spot) / 20 - outside.any())
+
+    ways = [(away, way) for away in (0.02, 0.04, 0.07, 0.11, 0.16) for way in DIRECTIONS]
+    best = max((spot + away * way + np.sign(way.round(6)) * size / 2 for away, way in ways), key=merit)
+    axes.text(
+        best[0], best[1], word, transform=axes.transAxes, color=color, fontsize=9, ha="center", va="center", zorder=9
+    )
+    grid = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 7), [-0.5, 0, 0.5]), -1).reshape(-1, 2)
+    return np.concatenate([ink, best + grid * size])
+
+
+def rate(axes: Axes, system: SimSiam, window: Window) -> None:
+    """ψ̇ over ψ, with the line below it where it rests and which way it goes between."""
+    psi = np.linspace(window.psi_min, window.psi_max, 600)
+    highest = 4 * system.tau**3 / (27 * system.s**2)  # of {τ − sψ}ψ², at ψ = 2τ/3s
+    axes.set_ylim(-0.9 * highest, 1.5 * highest)
+    axes.plot(psi, system.flow(psi[None])[0], color=SYSTEM["simsiam"], linewidth=2, zorder=3)
+    axes.set_ylabel("ψ̇", rotation=0)
+    axis(axes, system, window)
+    _kinds(axes, system, window)
+    _basins(axes, system, window)
+
+
+def axis(axes: Axes, system: SimSiam, window: Window) -> None:
+    """The line ψ̇ = 0: its equilibria, and an arrow in every piece between them."""
+    axes.set(xlim=(window.psi_min, window.psi_max), xlabel="ψ")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axhline(0, color=FAINT, linewidth=1, zorder=1)
+    points = equilibria(system)
+    wide = window.psi_max - window.psi_min
+    ends = [window.psi_min, *(point.psi for point in points), window.psi_max]
+    for low, high in pairwise(ends):
+        if high - low > 0.04 * wide:
+            middle, reach = (low + high) / 2, min(0.07 * wide, (high - low) / 2 - 0.012 * wide)
+            way = float(np.sign(system.flow(np.array([middle]))[0]))
+            _arrow(axes, middle - way * reach, middle + way * reach)
+    for point in points:
+        mark(axes, (point.psi, 0.0), point.kind)
+
+
+def run(axes: Axes, system: SimSiam, start: float) -> None:
+    """The way of a start along the line, a little above it, with its ★; what lies outside the axes is left out."""
+    states, sink = trajectory(system, [start])
+    color = color_of(sink)
+    level = 0.25 * axes.get_ylim()[1]
+    first, last = (float(np.clip(psi, *axes.get_xlim())) for psi in (start, states[0, -1]))
+    axes.plot(start, level, marker="*", markersize=12, color=color, zorder=6, clip_on=first != start)
+    if first != last:
+        looks = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "mutation_scale": 14}
+        axes.annotate("", (last, level), (first, level), arrowprops=looks, zorder=5)
+
+
+def _arrow(axes: Axes, start: float, end: float) -> None:
+    looks = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (end, 0), (start, 0), arrowprops=looks, zorder=4)
+
+
+def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:
+    """What each sign means, below it, where it has room; nothing beside a sink that has none."""
+    points = sorted(equilibria(system), key=lambda point: point.kind != "sink")
+    room = 0.12 * (window.psi_max - window.psi_min)
+    named: list[float] = []
+    for point in points:
+        if all(abs(point.psi - other) > room for other in named):
+            named.append(point.psi)
+            axes.annotate(point.kind, (point.psi, 0), (0, -16), textcoords="offset points", fontsize=9, ha="center")
+
+
+def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
+    """Above the curve: from where it collapses and from where it learns, parted by the source."""
+    points = equilibria(system)
+    sources = [point.psi for point in points if point.kind == "source"]
+    top = axes.get_ylim()[1]
+    border = sources[0] if sources else window.psi_max
+    spans = [(window.psi_min, border, LOST, "collapses"), (border, window.psi_max, ALIVE, "learns")]
+    for low, high, color, word in spans[: 1 + len(sources)]:
+        axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=color, alpha=0.25, linewidth=0)
+        axes.text((low + high) / 2, 0.88 * top, word, color=color, fontsize=9, ha="center", va="top")
+    if sources:
+        axes.plot([border, border], [0, top], color=FAINT, linestyle=":", linewidth=1.2, zorder=1)
+
+
+def basin_map(maps: Sequence[Basins]) -> Figure:
+    """A panel for each map: every basin in its color, its sink and its share of the starts.
+
+    Gray is collapse, blue the sink of the greatest ψ, white a start whose end was not seen.
+    """
+    figure = Figure(figsize=(5.6 * len(maps), 4.6), layout="constrained")
+    for axes, shown in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
+        _panel(axes, shown)
+    figure.axes[0].set_ylabel("γ(0)", rotation=0)
+    return figure
+
+
+def _panel(axes: Axes, shown: Basins) -> None:
+    falling = sorted((sink.psi for sink in shown.sinks if not sink.collapsed), reverse=True)
+    colors = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in shown.sinks]
+    psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colors)
+    labels = np.ma.masked_less(shown.labels, 0)
+    axes.pcolormesh(
+        psi, gamma, labels, cmap=cmap, vmin=-0.5, vmax=len(colors) - 0.5, rasterized=True, shading="nearest"
+    )
+    if len(colors) > 1:
+        axes.contour(psi, gamma, labels, np.arange(len(colors) - 1) + 0.5, colors="white", linewidths=1)
+    axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
+    for sink, share in zip(shown.sinks, shown.shares, strict=True):
+        if sink.gamma is None:
+            axes.axvline(sink.psi, color=INK, linewidth=0.8, linestyle=":")
+        _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * share:.1f} %", (psi, gamma))
+    axes.set_title(
+        f"{title(shown.system)}\n{100 * shown.kept:.1f} % of the starts do not collapse", color=INK, fontsize=11
+    )
+
+
+def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarray, np.ndarray]) -> None:
+    """A sink and the share of its basin, where it lies in the box."""
+    if all(values[0] <= x <= values[-1] for x, values in zip(at, reach, strict=True)):
+        mark(axes, at, "sink")
+        axes.annotate(word, at, (7, 6), textcoords="offset points", color=INK, fontsize=9, zorder=9)
+
+
+LETTERS = {"phi": "φ", "psi": "ψ", "gamma": "γ", "slow": "slow encoder"}
+
+
+def name(system: AnySystem) -> str:
+    """A system without its numbers, save those that make it another method."""
+    if isinstance(system, SimSiam):
+        return "SimSiam" if system.tau == 1 else f"SimSiam with τ = {system.tau:g}"
+    if isinstance(system, PhiNetPhi):
+        return f"PhiNet with φ, {system.version}"
+    return f"PhiNet, {system.version}" if isinstance(system, PhiNet) else f"X-PhiNet, {system.version}"
+
+
+def title(system: AnySystem) -> str:
+    """A system with its numbers."""
+    return f"{name(system)}, ρ = {system.rho:g}, σ² = {system.sigma2:g}"
+
+
+def sinks_of(system: AnySystem) -> str:
+    """How many sinks it has."""
+    return sinks(sum(point.kind == "sink" for point in equilibria(system)))
+
+
+def sinks(n: int) -> str:
+    """A number of sinks."""
+    return f"{n} sink" + "s" * (n != 1)
