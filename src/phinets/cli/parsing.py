@@ -1,8 +1,12 @@
-"""From words to options."""
+"""From the words of a command line to typed options."""
 
 import io
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr
-from typing import Any, TypeVar, cast
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import tyro
 
@@ -10,36 +14,93 @@ from phinets.config.errors import UserError
 
 T = TypeVar("T")
 
+RENAMED_OPTIONS: Mapping[str, str] = {
+    "also": "extra-store",
+    "encoders": "encoder",
+    "grey-p": "gray-p",
+    "judged-encoder": "encoder",
+    "k": "num-neighbors",
+    "knn-k": "num-neighbors",
+    "live-bank": "online-bank",
+    "live-queries": "online-queries",
+    "look-at": "eval-at-images",
+    "look-every": "eval-every",
+    "measures": "health-metrics",
+    "neighbours": "neighbors",
+    "optimiser": "optimizer",
+    "part": "shard",
+    "readings-per-task": "evals-per-task",
+    "solarise-p": "solarize-p",
+    "world": "shapes-seed",
+}
+"""Options of version 0.1 and their names today; an entry counts where a command has the new one."""
+
 
 def parse_words(options: type[T], command: str, words: list[str], default: T | None = None) -> T:
-    """The options of a command, on top of a default; nested sections give their options without a prefix.
+    """Parse the words of a command; options of nested sections have no prefix.
 
-    The parser shows a value that a dataclass refuses in a box of its own; our errors come out of it unchanged.
+    Args:
+        options: The dataclass whose fields are the options.
+        command: The command's name, e.g. "eval knn".
+        words: What follows the name on the command line.
+        default: The values of options that the words leave out.
+
+    Returns:
+        The options.
+
+    Raises:
+        UserError: A word is no option, a value does not fit, or the dataclass refuses it.
     """
-    shown = io.StringIO()
-    known = {} if default is None else {"default": default}
+    output = io.StringIO()
+    defaults = {} if default is None else {"default": default}
     flat = (tyro.conf.OmitArgPrefixes,)
     try:
-        with redirect_stderr(shown):
-            parse: Any = tyro.cli  # its overloads have no word for a type variable
-            return cast(T, parse(options, prog=f"phinets {command}", args=words, config=flat, **known))
-    except SystemExit as left:
-        ours = _behind(left)
-        if ours is not None:
-            raise ours from None
-        if left.code:
-            raise UserError(_paragraph(shown.getvalue())) from None
+        with redirect_stderr(output):
+            parse: Any = tyro.cli  # its overloads do not accept a type variable
+            return cast(T, parse(options, prog=f"phinets {command}", args=words, config=flat, **defaults))
+    except SystemExit as exit_request:
+        own_error = _user_error_behind(exit_request)
+        if own_error is not None:
+            raise own_error from None
+        if exit_request.code:
+            raise UserError(_explain(output.getvalue(), options, command, words)) from None
         raise
 
 
-def _paragraph(boxed: str) -> str:
-    """The parser's words without the box around them."""
-    lines = (line.strip("│╭╮╰╯─-|+ ") for line in boxed.splitlines())
-    return " ".join(line for line in lines if line)
+def _explain(boxed: str, options: type, command: str, words: list[str]) -> str:
+    """One sentence for the parser's box: an unknown option with its likely name, else the box's first section."""
+    names = set(_option_names(options))
+    known = {*names, *(f"no-{name}" for name in names), "help"}
+    for word in words:
+        name = word[2:].partition("=")[0].replace("_", "-")
+        if word.startswith("--") and name not in known:
+            return _unknown_option(name, names, command)
+    lines = [line.strip("│ ") for line in boxed.splitlines()]
+    section = " ".join(lines[1 : next((n for n, line in enumerate(lines) if n and line[:1] in "─╰"), None)])
+    fault = re.sub(r"^Unrecognized options:", "there is no use for:", section).rstrip(".")
+    return f"{fault[:1].lower()}{fault[1:]}. `phinets {command} --help` lists the options."
 
 
-def _behind(error: BaseException | None) -> UserError | None:
-    """The error of ours that led to this one, if there is one."""
+def _unknown_option(name: str, names: set[str], command: str) -> str:
+    successor = RENAMED_OPTIONS.get(name)
+    close = [successor] if successor in names else get_close_matches(name, sorted(names), n=1, cutoff=0.6)
+    hint = f"Did you mean --{close[0]}?" if close else f"`phinets {command} --help` lists the options."
+    return f"there is no option --{name}. {hint}"
+
+
+def _option_names(options: type) -> Iterator[str]:
+    """The names of all options of a dataclass, those of nested dataclasses among them."""
+    hints = get_type_hints(options)
+    for field in fields(options):
+        sections = [kind for kind in (hints[field.name], *get_args(hints[field.name])) if is_dataclass(kind)]
+        for section in sections:
+            yield from _option_names(cast(type, section))
+        if not sections:
+            yield field.name.replace("_", "-")
+
+
+def _user_error_behind(error: BaseException | None) -> UserError | None:
+    """The UserError that caused another error, if there is one."""
     while error is not None and not isinstance(error, UserError):
         error = error.__cause__ or error.__context__
     return error
