@@ -14,9 +14,9 @@ from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.config.views import PLANS
 from phinets.data import DATA, Files, ImageSet, fingerprint, load
-from phinets.data.arriving import ArrivingFiles
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
+from phinets.data.streams import ArrivingFiles
 from phinets.training.loader import ViewLoader
 from tests.data import making
 

@@ -10,7 +10,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import load
-from phinets.data.split import Split
+from phinets.data.image_sets import Split
 from tests.data import making
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")

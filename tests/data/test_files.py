@@ -11,8 +11,8 @@ from PIL import Image
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import BadImage, BadImages, load
+from phinets.data.decode import UnusableError
 from phinets.data.files import Files, square
-from phinets.data.pictures import UnusableError
 from phinets.runs.trainer import run
 from tests.runs.test_pretrain import TINY, Listener
 

@@ -10,9 +10,9 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import load
+from phinets.data.decode import UnusableError, shown
 from phinets.data.files import Files
-from phinets.data.pictures import UnusableError, shown
-from phinets.data.split import Split
+from phinets.data.image_sets import Split
 from tests.data.making import picture, save
 
 

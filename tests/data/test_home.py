@@ -8,7 +8,7 @@ import pytest
 
 from phinets.config.errors import UserError
 from phinets.data import DATA, load
-from phinets.data.home import Home, data_root
+from phinets.data.locations import Home, data_root
 from tests.data import making
 from tests.data.making import at
 

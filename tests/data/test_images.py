@@ -9,7 +9,7 @@ from PIL import Image
 
 from phinets.data.blocks import BLOCK, Shelf, Stored
 from phinets.data.files import Files
-from phinets.data.images import Images, InMemory, batches
+from phinets.data.image_sets import Images, InMemory, batches
 from tests.data.making import noise
 
 N = 60

@@ -15,10 +15,9 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import cifar, load, stl10
-from phinets.data.home import Archive
-from phinets.data.images import InMemory
-from phinets.data.pickles import read_pickle
-from phinets.data.split import Split
+from phinets.data.cifar import read_pickle
+from phinets.data.image_sets import InMemory, Split
+from phinets.data.locations import Archive
 from tests.data import making
 from tests.data.making import at
 

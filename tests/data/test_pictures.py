@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from phinets.data.decode import LARGEST, UnusableError, open_picture
 from phinets.data.files import center, square
-from phinets.data.pictures import LARGEST, UnusableError, open_picture
 from tests.data.making import noise, picture, save, smooth
 
 

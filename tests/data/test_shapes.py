@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
 from phinets.data.shapes import CLASSES, FORMS, TEST, WORLD, contact_sheet, draw, finite, object_cover, stream
-from phinets.data.shapes.forms import Plane
-from phinets.data.shapes.world import LUMA, direction
+from phinets.data.shapes.rendering import Plane
+from phinets.data.shapes.scene import LUMA, direction
 
 CALM = replace(WORLD, noise=0.0)
 FLAT = replace(WORLD, noise=0.0, clutter=0.0, shading=0.0, gain=(1.0, 1.0))

@@ -8,9 +8,8 @@ import torch
 from PIL import Image
 
 from phinets.data.files import Files
-from phinets.data.images import InMemory
-from phinets.data.split import ImageSet
-from phinets.data.survey import BATCH, survey
+from phinets.data.image_sets import ImageSet, InMemory
+from phinets.data.summary import BATCH, survey
 from tests.data.making import noise
 
 

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as torchvision
 
-from phinets.views.color import gray, hue_, jitter_, solarise
-from phinets.views.parameters import BRIGHTNESS, CONTRAST, HUE, SATURATION
-from phinets.views.randomness import random_stream
+from phinets.views.parameters import BRIGHTNESS, CONTRAST, HUE, SATURATION, random_stream
+from phinets.views.transforms import gray, hue_, jitter_, solarise
 
 Op = Callable[[Tensor, float], Tensor]
 BLENDS = {

@@ -7,8 +7,8 @@ from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as torchvision
 
 from phinets.config.views import Interpolation
-from phinets.views.geometry import blur_matrix, center, resized_crop, sandwich
-from phinets.views.randomness import random_stream
+from phinets.views.parameters import random_stream
+from phinets.views.transforms import blur_matrix, center, resized_crop, sandwich
 
 INTERPOLATIONS: tuple[Interpolation, ...] = ("bilinear", "bicubic")
 

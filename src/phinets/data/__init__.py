@@ -6,15 +6,23 @@ from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
 from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
-from phinets.data.arriving import arriving, first
-from phinets.data.bad_images import BadImages
-from phinets.data.choice import choose
-from phinets.data.drawn import endless, shapes
 from phinets.data.files import Files
 from phinets.data.fingerprint import fingerprint
-from phinets.data.home import Source, first_line
-from phinets.data.images import BadImage, Images, InMemory, Order, Taken, batches
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import (
+    BadImage,
+    BadImages,
+    Images,
+    ImageSet,
+    InMemory,
+    Order,
+    Split,
+    Taken,
+    batches,
+    choose,
+)
+from phinets.data.locations import Source, first_line
+from phinets.data.shapes.dataset import endless, shapes
+from phinets.data.streams import arriving, first
 
 __all__ = [
     "DATA",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.data.images import Taken
+from phinets.data.image_sets import Taken
 
 BLOCK = 1_000
 """Images in a block: 3 MB of 32 × 32."""

@@ -1,21 +1,21 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky 2009): 50,000 + 10,000 images of 32 × 32, all in memory."""
 
 import hashlib
+import io
+import pickle
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.home import Archive, Home, file_in
-from phinets.data.images import InMemory
-from phinets.data.pickles import read_pickle
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import ImageSet, InMemory, Split
+from phinets.data.locations import Archive, Home, file_in
 
 AGAIN = "Remove its folder and fetch it again with --download."
 
@@ -109,3 +109,41 @@ def _read(folder: Path, name: str, md5: str) -> dict[str, Any]:
     if hashlib.md5(content, usedforsecurity=False).hexdigest() != md5:
         warnings.warn(f"'{path}' is not the published file: its checksum differs.", stacklevel=2)
     return read_pickle(content, str(path))
+
+
+def _to_bytes(text: str, encoding: str) -> bytes:
+    """How Python 3 writes bytes in an old pickle."""
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"text in the encoding {encoding!r} is not expected")
+    return text.encode("latin1")
+
+
+_MAKE_ARRAY = np.empty(0).__reduce__()[0]  # numpy's own, which has moved between modules
+_ALLOWED = {
+    ("numpy.core.multiarray", "_reconstruct"): _MAKE_ARRAY,
+    ("numpy._core.multiarray", "_reconstruct"): _MAKE_ARRAY,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("_codecs", "encode"): _to_bytes,
+}
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which an array does not need")
+        return _ALLOWED[module, name]
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError("it points to something outside itself")
+
+
+def read_pickle(content: bytes, where: str) -> dict[str, Any]:
+    """The dict that a pickle of Python 2 or 3 holds."""
+    try:
+        value = _Reader(io.BytesIO(content), encoding="latin1").load()
+    except Exception as error:  # a damaged pickle may raise anything
+        raise UserError(f"'{where}' can't be read: {error}. Remove it and fetch it again.") from error
+    if not isinstance(value, dict):
+        raise UserError(f"'{where}' holds a {type(value).__name__}, not a dict. Remove it and fetch it again.")
+    return value

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data.blocks import Shelf, Stored
-from phinets.data.home import Home
-from phinets.data.members import Member, member, opened, read_labels, require_pictures
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import ImageSet, Split
+from phinets.data.locations import Home
+from phinets.data.npz import Member, member, opened, read_labels, require_pictures
 
 PARTS = range(6)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -8,10 +8,9 @@ from zlib import crc32
 from torch import Tensor
 
 from phinets.data.blocks import Stored
-from phinets.data.drawn import Endless
 from phinets.data.files import Files
-from phinets.data.images import Images, InMemory
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import Images, ImageSet, InMemory, Split
+from phinets.data.shapes.dataset import Endless
 
 
 def fingerprint(split: Split) -> dict[str, str]:

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
+from phinets.data.decode import ENDINGS, shown
 from phinets.data.files import Files
-from phinets.data.home import Home
-from phinets.data.pictures import ENDINGS, shown
-from phinets.data.split import ImageSet, Split, every_tenth
+from phinets.data.image_sets import ImageSet, Split, every_tenth
+from phinets.data.locations import Home
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 IMAGENET = Home(

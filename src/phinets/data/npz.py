@@ -1,18 +1,110 @@
 """Images in one .npz file."""
 
+import math
 import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.images import InMemory
-from phinets.data.members import Member, member, opened, read_labels, require_pictures
-from phinets.data.split import ImageSet, Split, every_tenth
+from phinets.data.image_sets import ImageSet, InMemory, Split, every_tenth
 
 CHUNK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One array of the file, of which only the header was read."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stream: IO[bytes]
+
+    def chunks(self, rows: int) -> Iterator[NDArray[Any]]:
+        """The array, some rows at a time. At the end the checksum of the whole was compared."""
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        for start in range(0, self.shape[0], rows):
+            n = min(rows, self.shape[0] - start)
+            content = self.stream.read(n * size)
+            if len(content) < n * size:
+                raise EOFError(f"{self.name} ends in row {start + len(content) // size} of {self.shape[0]}")
+            yield np.frombuffer(content, self.dtype).reshape(n, *self.shape[1:])
+        if self.stream.read(1):  # the checksum is looked at when the end is reached
+            raise EOFError(f"{self.name} is longer than its header says")
+
+    def whole(self) -> NDArray[Any]:
+        """All of the array."""
+        return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.chunks(100_000)])
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; whatever goes wrong in reading it is said as the person's matter."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except UserError:
+        raise
+    except OSError as error:
+        raise UserError(f"'{path}' can't be read or converted: {error.strerror or error}.") from error
+    except Exception as error:  # zlib, zipfile and numpy each have their own words for a damaged file
+        raise UserError(f"'{path}' is no whole .npz file: {error}. Fetch it again.") from error
+
+
+@contextmanager
+def member(archive: zipfile.ZipFile, name: str) -> Iterator[Member]:
+    """The array called `name`, ready to be read."""
+    names = [entry.removesuffix(".npy") for entry in archive.namelist()]
+    if name not in names:
+        raise UserError(f"'{archive.filename}' has no array '{name}', only: {', '.join(names) or 'nothing'}.")
+    with archive.open(f"{name}.npy") as stream:
+        shape, by_column, dtype = _header(stream)
+        if by_column and len(shape) > 1:
+            raise UserError(f"'{archive.filename}' holds '{name}' column by column. Save np.ascontiguousarray({name}).")
+        if dtype.hasobject or not shape:
+            raise UserError(f"'{archive.filename}' holds no plain array under '{name}', but {dtype} {shape}.")
+        yield Member(name, shape, dtype, stream)
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)
+
+
+def require_pictures(member: Member, where: Path, side: int | None = None) -> None:
+    """Refuse what is not bytes (n, height, width, 3)."""
+    shape, edge = member.shape, side or "size"
+    square = side is None or shape[1:3] == (side, side)
+    if member.dtype == np.uint8 and len(shape) == 4 and shape[3] == 3 and 0 not in shape and square:
+        return
+    cure = " Multiply values from 0 to 1 by 255 and round them." if member.dtype.kind == "f" else ""
+    raise UserError(
+        f"'{where}' holds {member.dtype} {shape} under '{member.name}', not uint8 (n, {edge}, {edge}, 3).{cure}"
+    )
+
+
+def read_labels(archive: zipfile.ZipFile, name: str, n: int) -> NDArray[np.int64]:
+    """The n labels under a name, counted from 0."""
+    with member(archive, name) as found:
+        if found.dtype.kind not in "iu" or found.shape not in ((n,), (n, 1)):
+            raise UserError(
+                f"'{archive.filename}' holds {found.dtype} {found.shape} under '{name}', not whole numbers ({n},)."
+            )
+        labels = found.whole().reshape(n).astype(np.int64)
+    if labels.min() < 0:
+        raise UserError(f"'{archive.filename}' holds the label {labels.min()}, but labels count from 0.")
+    return labels
 
 
 def npz(path: str, options: DataOptions) -> Split:

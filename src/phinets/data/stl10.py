@@ -9,9 +9,8 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.home import Archive, Home, file_in
-from phinets.data.images import InMemory
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import ImageSet, InMemory, Split
+from phinets.data.locations import Archive, Home, file_in
 
 SIDE = 96
 BYTES = 3 * SIDE * SIDE

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Augmentation
-from phinets.views.color import gray, jitter_, solarise
 from phinets.views.fused import Statistics, central_look, drawn_looks, fused, serves
-from phinets.views.geometry import blur_matrix, center, resized_crop, sandwich
 from phinets.views.parameters import HUE, Drawn
+from phinets.views.transforms import blur_matrix, center, gray, jitter_, resized_crop, sandwich, solarise
 
 CACHE = 2**17  # pixels that a CPU handles at a time, so that what it computes on the way stays in its cache
 NEVER = 4  # the step at which hue changes, 0 to 3, or this

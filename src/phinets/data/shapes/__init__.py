@@ -10,10 +10,9 @@ crops of a picture then have little in common but the form, and that is what a s
     for images, labels in stream(256): ...              # the same pictures, then ever new ones
 """
 
-from phinets.data.shapes.drawing import draw, object_cover
-from phinets.data.shapes.forms import CLASSES, FORMS
-from phinets.data.shapes.parts import TEST, TRAIN, contact_sheet, finite, stream
-from phinets.data.shapes.world import WORLD, World
+from phinets.data.shapes.dataset import TEST, TRAIN, contact_sheet, finite, stream
+from phinets.data.shapes.rendering import CLASSES, FORMS, draw, object_cover
+from phinets.data.shapes.scene import WORLD, World
 
 __all__ = [
     "CLASSES",

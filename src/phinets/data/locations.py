@@ -8,7 +8,7 @@ from pathlib import Path
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.split import Split
+from phinets.data.image_sets import Split
 
 VARIABLE = "PHINETS_DATA"
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from phinets.data.files import Files
-from phinets.data.images import BadImage
-from phinets.data.split import ImageSet
+from phinets.data.image_sets import BadImage, ImageSet
 
 BATCH = 256
 Size = tuple[int, int]

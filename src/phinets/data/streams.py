@@ -10,8 +10,7 @@ from torch import Tensor
 
 from phinets.data.blocks import Stored
 from phinets.data.files import Files
-from phinets.data.images import Images, InMemory
-from phinets.data.split import ImageSet, Split
+from phinets.data.image_sets import Images, ImageSet, InMemory, Split
 
 
 class ArrivingInMemory(InMemory):
