@@ -1,15 +1,15 @@
-.PHONY: check test quick bench pictures
+.PHONY: check test slow bench pictures
 
 check:  ## linters and types
 	ruff check .
 	ruff format --check .
 	mypy
 
-test:  ## all tests
+test:  ## the everyday tests
 	pytest
 
-quick:  ## the tests that take no time
-	pytest -m "not slow"
+slow:  ## the slow tests: kills, several processes, browsers, whole runs
+	pytest -m slow
 
 bench:  ## what things cost here
 	python benchmarks/step.py

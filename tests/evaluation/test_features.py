@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from phinets.evaluation.features import features, pixels
-from tests.conftest import TinyEncoder
+from tests.helpers import TinyEncoder
 
 CPU = torch.device("cpu")
 IMAGES = torch.randint(0, 256, (23, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))

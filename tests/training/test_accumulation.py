@@ -14,7 +14,7 @@ from phinets.config.run import Compute, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs.trainer import run
 from phinets.training.step import train_step
-from tests.conftest import SMALL, tiny_learner, tiny_train_state, tiny_views
+from tests.helpers import SMALL, tiny_learner, tiny_train_state, tiny_views
 from tests.runs.test_pretrain import TINY, Listener
 
 

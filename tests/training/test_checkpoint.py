@@ -22,7 +22,7 @@ from phinets.training.checkpoint import (
     set_aside,
 )
 from phinets.training.step import train_step
-from tests.conftest import tiny_learner, tiny_train_state, tiny_views
+from tests.helpers import tiny_learner, tiny_train_state, tiny_views
 
 WHAT = {"learner": {"w": torch.arange(4.0)}, "journal": 7}
 

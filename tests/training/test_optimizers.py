@@ -7,7 +7,7 @@ from torch import nn
 from phinets.config.methods import METHODS
 from phinets.config.run import Optimization
 from phinets.training.optimizers import LARS, build_optimizer, set_rates
-from tests.conftest import tiny_learner
+from tests.helpers import tiny_learner
 
 
 def test_only_h_keeps_its_rate() -> None:

@@ -13,7 +13,7 @@ from phinets.data import InMemory
 from phinets.runtime.devices import Precision, pick_device
 from phinets.training.loader import ViewLoader, ahead
 from phinets.training.step import train_step
-from tests.conftest import tiny_learner, tiny_train_state, tiny_views
+from tests.helpers import tiny_learner, tiny_train_state, tiny_views
 
 CPU = torch.device("cpu")
 
