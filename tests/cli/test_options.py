@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from phinets.cli.command import RENAMED_OPTIONS, parse_words
 from phinets.cli.main import main
-from phinets.cli.parsing import RENAMED_OPTIONS, parse_words
 from phinets.config.errors import UserError
 
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from phinets import __version__
 from phinets.config.errors import StoppedError, UserError, unknown
-from phinets.runtime.process import launched, leaving_at_once, share_cores
+from phinets.runtime.process import exit_on_interrupt, launched, share_cores
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; with no further word, the main job",
@@ -60,7 +60,7 @@ def _command(name: str, words: list[str]) -> int:
     try:
         if name not in COMMANDS:
             raise UserError(unknown("command", name, list(COMMANDS)))
-        with leaving_at_once():
+        with exit_on_interrupt():
             module = import_module(f"phinets.cli.{name}")
         outcome = module.command(words)
     except (UserError, StoppedError) as error:

@@ -1,16 +1,18 @@
-"""From the words of a command line to typed options."""
+"""What every command shares: typed options from words, actions, and a result."""
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import tyro
+from rich.console import Console
 
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, look_up
 
 T = TypeVar("T")
 
@@ -104,3 +106,50 @@ def _user_error_behind(error: BaseException | None) -> UserError | None:
     while error is not None and not isinstance(error, UserError):
         error = error.__cause__ or error.__context__
     return error
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a command."""
+
+    document: Any
+    """What --json prints."""
+    show: Callable[[Console], None]
+    """Prints the same for a person."""
+    exit_code: int = 0
+    """What the command leaves with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action of a command."""
+
+    what: str
+    """A line for the help."""
+    run: Callable[[list[str]], Outcome]
+    """From the words after the action's name to its result."""
+
+
+def run_action(command: str, actions: Mapping[str, Action], example: str, words: list[str]) -> Outcome:
+    """The result of the action that the first word names; without one, or for --help, what there is."""
+    if not words or words[0] in ("-h", "--help"):
+        print(_help(command, actions, example))
+        raise SystemExit(0)
+    return look_up(f"action of `phinets {command}`", words[0], actions).run(words[1:])
+
+
+def module_action(name: str) -> Callable[[list[str]], Outcome]:
+    """The `command` of a module that is imported when it is first needed."""
+
+    def run(words: list[str]) -> Outcome:
+        outcome: Outcome = import_module(name).command(words)
+        return outcome
+
+    return run
+
+
+def _help(command: str, actions: Mapping[str, Action], example: str) -> str:
+    width = max(len(name) for name in actions) + 3
+    lines = "\n".join(f"  {name:<{width}}{action.what}" for name, action in actions.items())
+    note = "Every action has --help with an example, and --json, which prints one JSON document."
+    return f"phinets {command} ACTION [options]\n\n{lines}\n\n{note}\n\nExample: {example}\n"
