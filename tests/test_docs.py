@@ -1,0 +1,143 @@
+"""The documentation names only commands, options, modules and files that exist."""
+
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from phinets.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md"))]
+OTHER_TOOLS = {"--nproc-per-node", "--nnodes", "--rdzv-endpoint", "--json", "--help", "--version"}
+"""Options of torchrun, and those that every command has."""
+README_LINES = 160
+
+
+def code_of(page: Path) -> str:
+    """The code on a page: its blocks, and what stands in backticks with line breaks joined."""
+    text = page.read_text()
+    if page.suffix != ".md":
+        return text
+    blocks = re.findall(r"^```.*?$(.*?)^```", text, flags=re.M | re.S)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    inline = [re.sub(r"\s+", " ", words) for words in re.findall(r"`([^`]+)`", rest)]
+    return "\n".join([*blocks, *inline])
+
+
+def commands_in(code: str) -> Iterator[list[str]]:
+    """The words after `phinets` of every command line."""
+    for line in code.splitlines():
+        for part in re.split(r"&&|\||;", line.partition(" #")[0]):
+            words = re.search(r"(?:^|\s|-m )phinets ([a-z].*)$", part.strip())
+            if words and "=" not in part.split("phinets")[0]:
+                with suppress(ValueError):
+                    yield shlex.split(words[1])
+
+
+@cache
+def help_options(command: tuple[str, ...]) -> frozenset[str]:
+    """The options in a command's help; the empty set where it has actions."""
+    output = io.StringIO()
+    with redirect_stdout(output), suppress(SystemExit):
+        main([*command, "--help"])
+    return frozenset(re.findall(r"--[a-z0-9][a-z0-9-]*", output.getvalue()))
+
+
+def options_of(words: list[str]) -> frozenset[str]:
+    """The options of a command line's command, and of its action where it has one."""
+    return help_options((words[0],)) | (
+        help_options((words[0], words[1])) if len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]) else frozenset()
+    )
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_every_command_line_uses_existing_options() -> None:
+    faults: set[str] = set()
+    total = 0
+    for page in PAGES:
+        for words in commands_in(code_of(page)):
+            total += 1
+            if words[0] not in COMMANDS:
+                faults.add(f"{page.name}: there is no command {words[0]}")
+                continue
+            options = {re.sub(r"=.*", "", word) for word in words if re.match(r"--[a-z]", word)}
+            missing = options - options_of(words) - OTHER_TOOLS
+            faults |= {f"{page.name}: phinets {words[0]} has no {option}" for option in missing}
+    assert total > 40
+    assert not faults, "\n".join(sorted(faults))
+
+
+def test_every_option_in_the_text_exists_somewhere() -> None:
+    actions = {tuple(words[:2]) for page in PAGES for words in commands_in(code_of(page)) if len(words) > 1}
+    lines = [(name,) for name in COMMANDS] + [pair for pair in actions if re.fullmatch(r"[a-z-]+", pair[1])]
+    every = frozenset().union(*(help_options(line) for line in lines)) | OTHER_TOOLS
+    faults = {
+        f"{page.name}: {option}"
+        for page in PAGES
+        if page.suffix == ".md"
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]", page.read_text())
+        if option not in every
+    }
+    assert not faults, "\n".join(sorted(faults))
+
+
+def exists(dotted: str) -> bool:
+    """Whether a dotted name can be imported, or is an attribute of what can."""
+    names = dotted.split(".")
+    for n in range(len(names), 0, -1):
+        try:
+            value = import_module(".".join(names[:n]))
+        except ModuleNotFoundError:
+            continue
+        for name in names[n:]:
+            if not hasattr(value, name):
+                return False
+            value = getattr(value, name)
+        return True
+    return False
+
+
+def test_every_module_and_name_exists() -> None:
+    faults = {
+        f"{page.name}: {dotted}"
+        for page in PAGES
+        for dotted in re.findall(r"(?<![\w./-])phinets(?:\.[A-Za-z_]\w*)+", code_of(page))
+        if not exists(dotted)
+    }
+    assert not faults, "\n".join(sorted(faults))
+
+
+def test_every_path_exists() -> None:
+    pattern = r"(?<![\w/.])(?:src/phinets|tests|benchmarks|examples|docs)/[\w./-]*\w"
+    faults = {
+        f"{page.name}: {path}"
+        for page in PAGES
+        for path in re.findall(pattern, page.read_text())
+        if not (ROOT / path).exists() and not list(ROOT.glob(f"{path}*"))
+    }
+    assert not faults, "\n".join(sorted(faults))
+
+
+def test_every_link_leads_somewhere() -> None:
+    faults = {
+        f"{page.name}: {link}"
+        for page in PAGES
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+        if "://" not in link and not (page.parent / link).exists()
+    }
+    assert not faults, "\n".join(sorted(faults))
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
