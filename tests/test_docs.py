@@ -124,7 +124,7 @@ def test_every_path_exists() -> None:
         f"{page.name}: {path}"
         for page in PAGES
         for path in re.findall(pattern, page.read_text())
-        if not (ROOT / path).exists() and not list(ROOT.glob(f"{path}*"))
+        if not (ROOT / path).exists() and not list(ROOT.glob(f"{path}*")) and not re.search(r"/(mine|NAME)\.py$", path)
     }
     assert not faults, "\n".join(sorted(faults))
 
