@@ -18,6 +18,8 @@ PAGES = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.
 OTHER_TOOLS = {"--nproc-per-node", "--nnodes", "--rdzv-endpoint", "--json", "--help", "--version"}
 """Options of torchrun, and those that every command has."""
 README_LINES = 160
+DYNAMICS = ("equilibria", "bifurcations", "basins")
+"""Actions that stand for `phinets dynamics …` in the text."""
 
 
 def code_of(page: Path) -> str:
@@ -51,10 +53,13 @@ def help_options(command: tuple[str, ...]) -> frozenset[str]:
 
 
 def options_of(words: list[str]) -> frozenset[str]:
-    """The options of a command line's command, and of its action where it has one."""
-    return help_options((words[0],)) | (
-        help_options((words[0], words[1])) if len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]) else frozenset()
+    """The options of a command line's command and of its action; of every action where it names none."""
+    action = [words[1]] if len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]) else []
+    own = help_options((words[0], *action))
+    everywhere = (
+        [help_options(("dynamics", name)) for name in DYNAMICS] if words[0] == "dynamics" and not action else []
     )
+    return own.union(help_options((words[0],)), *everywhere)
 
 
 @pytest.fixture(autouse=True)
