@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from phinets.views import Views as Views
     from phinets.views import make_views as make_views
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_detector", "make_views"]
 
 _HOMES = {
