@@ -108,7 +108,7 @@ def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None
         (lambda: EvalConfig(knn_temperature=0), "knn_temperature is 0"),
         (
             lambda: EvalConfig(eval_at_images=(0, 5)),
-            "eval_at_images is 0 5, but must be rising numbers of images above 0",
+            "eval_at_images is 0 5, but must be ascending numbers above 0",
         ),
         (lambda: EvalConfig(eval_at_images=(5, 5)), "eval_at_images is 5 5"),
         (lambda: EvalConfig(eval_at_images=(9, 5)), "eval_at_images is 9 5"),

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from phinets import Views
-from phinets.config.continual import Remembering
+from phinets.config.continual import ReplayOptions
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation
-from phinets.continual.replay import Replay, brought_to, share_of_the_new
-from phinets.data import InMemory, Taken
+from phinets.continual.replay import Replay, mixup_weight, resize
+from phinets.data import ImageBatch, InMemory
 from phinets.runtime import distributed
 from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import apply, draw, make_views, prepare, random_stream
@@ -27,7 +27,7 @@ SEED, BATCH, BUFFER, SIZE, STEPS = 3, 8, 11, 10, 9
 PIXELS = torch.randint(0, 256, (40, 3, SIZE, SIZE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 PLAN = PLANS["ucl"]
 STATISTICS = (PLAN.mean, PLAN.std)
-MIXUP, PLAIN = (Remembering(replay=kind, buffer=BUFFER) for kind in ("mixup", "plain"))
+MIXUP, PLAIN = (ReplayOptions(replay=kind, buffer=BUFFER) for kind in ("mixup", "plain"))
 
 
 def loader(anchor: Anchor | None = "original", **changes: Any) -> ViewLoader:
@@ -39,15 +39,15 @@ def loader(anchor: Anchor | None = "original", **changes: Any) -> ViewLoader:
 
 def parts_of(shown: ViewLoader, step: int) -> list[MicroBatch]:
     order = shown.order(shown.epoch_of(step))
-    return [shown.part(step, number, order) for number in range(shown.parts)]
+    return [shown.micro_batch(step, number, order) for number in range(shown.micro_batches)]
 
 
 def seen_by(replay: Replay, steps: range) -> Iterator[list[Views]]:
     """What is learned from in each step, part by part."""
     for step in steps:
         parts = parts_of(replay.loader, step)
-        yield [replay.recalled(step, number, part) for number, part in enumerate(parts)]
-        replay.keep(step, parts, replay.loader.images)
+        yield [replay.mix(step, number, part) for number, part in enumerate(parts)]
+        replay.add(step, parts, replay.loader.images)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Restated:
     def augmented(self, chosen: list[int], how: Augmentation, stream: torch.Generator) -> Tensor:
         drawn = draw(how, BATCH, SIZE, SIZE, stream)
         one_by_one = [
-            apply(self.images[slot][None], how, drawn.take(slice(i, i + 1)), SIZE, STATISTICS)
+            apply(self.images[slot][None], how, drawn.fetch(slice(i, i + 1)), SIZE, STATISTICS)
             for i, slot in enumerate(chosen)
         ]
         return torch.cat(one_by_one)
@@ -131,7 +131,7 @@ def assert_same(ours: Views, theirs: Views, tolerance: float = 0.0) -> None:
 
 @pytest.mark.parametrize("anchor", [None, "original", "augmented"])
 @pytest.mark.parametrize("kind", [MIXUP, PLAIN], ids=["mixup", "plain"])
-def test_replay_is_what_a_loop_over_single_images_makes_of_it(kind: Remembering, anchor: Anchor | None) -> None:
+def test_replay_is_what_a_loop_over_single_images_makes_of_it(kind: ReplayOptions, anchor: Anchor | None) -> None:
     shown = loader(anchor)
     told = Restated(shown)
     for step, (ours,) in enumerate(seen_by(Replay(kind, shown), range(STEPS))):
@@ -145,13 +145,13 @@ def test_replay_is_what_a_loop_over_single_images_makes_of_it(kind: Remembering,
 def test_the_first_step_has_nothing_to_remember() -> None:
     shown = loader()
     (part,) = parts_of(shown, 0)
-    assert Replay(MIXUP, shown).recalled(0, 0, part) is part.views
+    assert Replay(MIXUP, shown).mix(0, 0, part) is part.views
 
 
 def test_a_batch_is_drawn_from_the_buffer_without_repetition_and_another_in_each_step() -> None:
     replay = Replay(MIXUP, loader())
     list(seen_by(replay, range(3)))
-    batches = [replay.drawn(step).tolist() for step in range(3, 20)]
+    batches = [replay.sample(step).tolist() for step in range(3, 20)]
     assert all(len(set(batch)) == BATCH and max(batch) < BUFFER for batch in batches)
     assert len({tuple(batch) for batch in batches}) == len(batches)
     assert {slot for batch in batches for slot in batch} == set(range(BUFFER))
@@ -159,8 +159,8 @@ def test_a_batch_is_drawn_from_the_buffer_without_repetition_and_another_in_each
 
 @pytest.mark.parametrize("kind", [MIXUP, PLAIN], ids=["mixup", "plain"])
 @pytest.mark.parametrize("anchor", ["original", "augmented"])
-def test_in_parts_the_same_is_seen_to_the_last_bit(kind: Remembering, anchor: Anchor) -> None:
-    whole, parted = Replay(kind, loader(anchor)), Replay(kind, loader(anchor, parts=4))
+def test_in_parts_the_same_is_seen_to_the_last_bit(kind: ReplayOptions, anchor: Anchor) -> None:
+    whole, parted = Replay(kind, loader(anchor)), Replay(kind, loader(anchor, micro_batches=4))
     for (one,), four in zip(seen_by(whole, range(STEPS)), seen_by(parted, range(STEPS)), strict=True):
         assert_same(one, joined(four, halves=len(one.first) > BATCH))
     assert torch.equal(whole.reservoir.views, parted.reservoir.views)
@@ -218,7 +218,7 @@ def test_two_processes_see_and_remember_what_one_does(monkeypatch: pytest.Monkey
     """Two processes with two parts each; they exchange only where a step leaves something behind."""
     whole = Replay(MIXUP, loader())
     alone = [views for (views,) in seen_by(whole, range(40))]
-    seen, replays, calls = in_a_team(monkeypatch, [loader(parts=2, ranks=2, rank=rank) for rank in range(2)])
+    seen, replays, calls = in_a_team(monkeypatch, [loader(micro_batches=2, ranks=2, rank=rank) for rank in range(2)])
     for step, one in enumerate(alone):
         pieces = [seen[rank][step][number] for number in range(2) for rank in range(2)]
         assert_same(one, joined(pieces, halves=False))
@@ -248,9 +248,9 @@ class Counted:
     def __init__(self) -> None:
         self.asked = 0
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         self.asked += len(rows)
-        return InMemory(PIXELS).take(rows)
+        return InMemory(PIXELS).fetch(rows)
 
 
 def test_only_what_is_kept_is_fetched() -> None:
@@ -259,7 +259,7 @@ def test_only_what_is_kept_is_fetched() -> None:
     for step in range(30):
         slots = replay.reservoir.slots(step * BATCH, BATCH)
         kept += len(slots[slots >= 0].unique())
-        replay.keep(step, parts_of(replay.loader, step), counted)  # type: ignore[arg-type]
+        replay.add(step, parts_of(replay.loader, step), counted)  # type: ignore[arg-type]
     assert counted.asked == kept < 30 * BATCH / 2
 
 
@@ -273,7 +273,7 @@ def test_what_was_remembered_looks_neither_mixed_nor_augmented() -> None:
 def test_lambda_is_beta_distributed_and_another_in_each_step() -> None:
     """Mean ½ and variance 1/(4(2α + 1)) over 1,500 steps, to four standard errors."""
     for alpha in (0.4, 2.0):
-        drawn = np.array([share_of_the_new(SEED, step, alpha) for step in range(1500)])
+        drawn = np.array([mixup_weight(SEED, step, alpha) for step in range(1500)])
         variance = 1 / (4 * (2 * alpha + 1))
         assert len(set(drawn)) == 1500
         assert abs(drawn.mean() - 0.5) < 4 * (variance / 1500) ** 0.5
@@ -285,19 +285,19 @@ def test_a_nearly_certain_lambda_leaves_either_the_new_or_the_old() -> None:
     replay = Replay(replace(MIXUP, mixup_alpha=1e-3), shown)
     list(seen_by(replay, range(1)))
     (part,) = parts_of(shown, 1)
-    ours = share_of_the_new(SEED, 1, 1e-3)
+    ours = mixup_weight(SEED, 1, 1e-3)
     assert min(ours, 1 - ours) < 1e-9
-    stored = replay.reservoir.views[replay.drawn(1)]
-    assert torch.allclose(replay.recalled(1, 0, part).second, part.views.second if ours > 0.5 else stored, atol=1e-6)
+    stored = replay.reservoir.views[replay.sample(1)]
+    assert torch.allclose(replay.mix(1, 0, part).second, part.views.second if ours > 0.5 else stored, atol=1e-6)
 
 
 def test_images_of_another_size_are_remembered_as_an_evaluator_shows_them() -> None:
     large = torch.randint(0, 256, (6, 3, 24, 30), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
-    small = brought_to(large, SIZE)
+    small = resize(large, SIZE)
     assert small.shape == (6, 3, SIZE, SIZE)
     half_a_level = 0.5 / 255 / min(PLAN.std)
     assert torch.allclose(prepare(small, PLAN), prepare(large, PLAN, SIZE), atol=1.01 * half_a_level)
-    assert brought_to(PIXELS, SIZE) is PIXELS
+    assert resize(PIXELS, SIZE) is PIXELS
 
 
 def test_views_come_in_the_precision_and_layout_that_the_learner_takes() -> None:

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.continual.replay import Reservoir, staying
+from phinets.continual.replay import Reservoir, surviving_rows
 
 
 def item(n: int) -> tuple[Tensor, Tensor]:
@@ -20,9 +20,9 @@ def item(n: int) -> tuple[Tensor, Tensor]:
 
 def show(reservoir: Reservoir, until: int, batch: int) -> Reservoir:
     """Let it see the items up to `until`."""
-    while reservoir.seen < until:
-        slots = reservoir.slots(reservoir.seen, min(batch, until - reservoir.seen))
-        kept = [item(reservoir.seen + int(row)) for row in staying(slots)]
+    while reservoir.count < until:
+        slots = reservoir.slots(reservoir.count, min(batch, until - reservoir.count))
+        kept = [item(reservoir.count + int(row)) for row in surviving_rows(slots)]
         blank = torch.empty(0, 3, 2, 2)
         images = torch.stack([image for image, _ in kept]) if kept else blank.to(torch.uint8)
         reservoir.put(slots, images, torch.stack([view for _, view in kept]) if kept else blank)
@@ -76,7 +76,7 @@ def test_a_late_item_is_taken_in_as_rarely_as_it_should_be() -> None:
 def test_the_content_does_not_depend_on_the_batch_size(batch: int) -> None:
     reservoir = show(Reservoir(10, 5, 2), 200, batch)
     assert held(reservoir) == plain(5, 10, 200)
-    assert reservoir.seen == 200
+    assert reservoir.count == 200
 
 
 @pytest.mark.parametrize("first", range(9))
@@ -98,8 +98,8 @@ def test_what_fits_is_kept_whole_and_in_order(n: int) -> None:
 
 
 def test_of_two_that_take_one_slot_the_later_stays() -> None:
-    assert staying(torch.tensor([4, -1, 2, 4, 0, 2, -1])).tolist() == [3, 4, 5]
-    assert staying(torch.tensor([-1, -1])).tolist() == []
+    assert surviving_rows(torch.tensor([4, -1, 2, 4, 0, 2, -1])).tolist() == [3, 4, 5]
+    assert surviving_rows(torch.tensor([-1, -1])).tolist() == []
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_who_takes_over_its_state_goes_on_as_it_would_have(until: int) -> None:
     first = show(Reservoir(10, 5, 2), until, 8)
     second = show(Reservoir(10, 5, 2), 3, 8)
     second.restore(through_a_file(first.state()))
-    assert (second.seen, held(second)) == (until, held(first))
+    assert (second.count, held(second)) == (until, held(first))
     assert held(show(second, 120, 16)) == held(show(first, 120, 16))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from phinets.config.continual import Appended, ContinualConfig, Tasks
+from phinets.config.continual import AppendedTask, ContinualConfig, StreamOptions
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.continual.tasks import Stream, fingerprints, stream
@@ -23,11 +23,11 @@ SOURCE = DataOptions(train_images=400, test_images=200, image_size=8)
 
 
 def config(data: str = "shapes", source: DataOptions = SOURCE, appended: Any = (), **tasks: Any) -> ContinualConfig:
-    return ContinualConfig(data=data, source=source, stream=Tasks(**tasks), appended=appended)
+    return ContinualConfig(data=data, source=source, stream=StreamOptions(**tasks), appended=appended)
 
 
 def pixels(part: ImageSet) -> list[bytes]:
-    return [image.tobytes() for image in part.images.take(torch.arange(len(part))).images.numpy()]
+    return [image.tobytes() for image in part.images.fetch(torch.arange(len(part))).images.numpy()]
 
 
 def names(found: Stream, part: ImageSet) -> list[str]:
@@ -64,7 +64,7 @@ def test_every_image_of_a_used_class_is_in_exactly_one_task_under_its_own_name(
     assert len(found.tasks) == count
     assert len(found.classes) == count * each
     for part in ("train", "test"):
-        everything = whole.parts[part]
+        everything = whole.splits[part]
         assert everything.labels is not None
         named = [CLASSES[label] for label in everything.labels.tolist()]
         expected = sorted((p, n) for p, n in zip(pixels(everything), named, strict=True) if n in found.classes)
@@ -84,7 +84,7 @@ def test_classes_come_as_the_data_set_counts_them() -> None:
 
 def test_classes_come_in_the_order_that_was_said_by_name_or_number_and_may_be_few() -> None:
     found = stream(config(class_order=("star", "0", "bars", "2")))
-    assert found.classes == ("star", "disc", "bars", "square")
+    assert found.classes == ("star", "disc", "bars", "decode_square")
     assert [task.name for task in found.tasks] == ["star, disc", "bars, square"]
 
 
@@ -262,13 +262,13 @@ def test_classes_that_are_mere_numbers_are_a_task_s_own(tmp_path: Path) -> None:
 def test_numbers_of_an_appended_task_are_as_if_it_had_been_planned(tmp_path: Path) -> None:
     one, two, three = (numbered(tmp_path / f"{i}.npz", [0, 1] * 20, seed=i) for i in range(3))
     planned = stream(config(task_data=(one, two, three)))
-    later = stream(config(task_data=(one,), appended=tuple(Appended(data=name, epochs=1) for name in (two, three))))
+    later = stream(config(task_data=(one,), appended=tuple(AppendedTask(data=name, epochs=1) for name in (two, three))))
     assert later.classes == planned.classes
     assert fingerprints(later) == fingerprints(planned)
     assert len(planned.classes) == 6
-    chosen = stream(config(task_data=(one,), appended=(Appended(data=two, epochs=1, classes=("1",)),)))
+    chosen = stream(config(task_data=(one,), appended=(AppendedTask(data=two, epochs=1, classes=("1",)),)))
     assert chosen.classes == ("0.npz 0", "0.npz 1", "1.npz 1")
-    cut = stream(config(one, tasks="2x1", appended=(Appended(data=two, epochs=1),)))
+    cut = stream(config(one, tasks="2x1", appended=(AppendedTask(data=two, epochs=1),)))
     assert cut.classes == ("0", "1", "1.npz 0", "1.npz 1")
 
 
@@ -286,7 +286,7 @@ def test_a_lone_subfolder_is_a_class_in_a_stream_and_nowhere_else(parts: tuple[s
         painted(tmp_path / "new", part, ("eel",))
     pets, new = f"folder:{tmp_path / 'pets'}", f"folder:{tmp_path / 'new'}/"
     planned = stream(config(task_data=(pets, new)))
-    appended = [Appended(data=new, epochs=1), Appended(data=new, epochs=1, classes=("eel",))]
+    appended = [AppendedTask(data=new, epochs=1), AppendedTask(data=new, epochs=1, classes=("eel",))]
     for found in (planned, *(stream(config(task_data=(pets,), appended=(one,))) for one in appended)):
         assert found.classes == ("cat", "dog", "eel")
         assert fingerprints(found) == fingerprints(planned)
@@ -341,8 +341,8 @@ def test_what_is_appended_changes_nothing_about_what_came_before(tmp_path: Path)
     painted(tmp_path, "new", ("ant", "star", "bee"))
     before = stream(config(tasks="2x5", order_seed=3))
     appended = (
-        Appended(data=f"folder:{tmp_path / 'new'}", epochs=1, classes=("star", "bee")),
-        Appended(data=f"folder:{tmp_path / 'new'}", epochs=2),
+        AppendedTask(data=f"folder:{tmp_path / 'new'}", epochs=1, classes=("star", "bee")),
+        AppendedTask(data=f"folder:{tmp_path / 'new'}", epochs=2),
     )
     after = stream(config(tasks="2x5", order_seed=3, appended=appended))
     assert after.classes == (*before.classes, "bee", "ant")
@@ -357,8 +357,8 @@ def test_what_is_appended_changes_nothing_about_what_came_before(tmp_path: Path)
 
 def test_images_of_another_size_are_refused_where_arrays_fix_theirs(tmp_path: Path) -> None:
     painted(tmp_path, "new", ("ant", "bee"))
-    large = Appended(data=numbered(tmp_path / "large.npz", [0, 1] * 20, side=12), epochs=1)
-    pictures = Appended(data=f"folder:{tmp_path / 'new'}", epochs=1)
+    large = AppendedTask(data=numbered(tmp_path / "large.npz", [0, 1] * 20, side=12), epochs=1)
+    pictures = AppendedTask(data=f"folder:{tmp_path / 'new'}", epochs=1)
     with pytest.raises(
         UserError, match=r"task 7, 'large.npz', holds images of 12 × 12 pixels, and .* 8 × 8. Resize them to 8 × 8"
     ):
@@ -369,7 +369,7 @@ def test_images_of_another_size_are_refused_where_arrays_fix_theirs(tmp_path: Pa
 
 def test_a_mistake_in_what_is_appended_is_said_with_its_task() -> None:
     with pytest.raises(UserError, match=r"task 6, 'npz:no.npz': there is no file"):
-        stream(config(appended=(Appended(data="npz:no.npz", epochs=1),)))
+        stream(config(appended=(AppendedTask(data="npz:no.npz", epochs=1),)))
 
 
 # ---- fingerprints

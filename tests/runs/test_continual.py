@@ -14,19 +14,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from phinets.config.continual import Appended, ContinualConfig, Reading, Remembering, Tasks
+from phinets.config.continual import AppendedTask, ContinualConfig, ReadoutOptions, ReplayOptions, StreamOptions
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
 from phinets.config.record import ContinualRecord
 from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
 from phinets.continual import metrics
-from phinets.evaluation.encoders import learner_of, subject
-from phinets.runs.append import append
-from phinets.runs.callbacks import Silent
-from phinets.runs.continual import continual
+from phinets.evaluation.encoders import load_encoder, load_learner
+from phinets.runs.continual import Continual
 from phinets.runs.recipes import BENCHMARKS, benchmark
-from phinets.runs.resume import finished
-from phinets.runs.trainer import resume_stream, run, run_stream
+from phinets.runs.resume import read_record
+from phinets.runs.trainer import Silent, append, resume_stream, run, run_stream
 from phinets.training.checkpoint import checkpoints, load_checkpoint
 from phinets.training.journal import read_journal
 from phinets.training.loop import Pace
@@ -41,17 +39,17 @@ STREAM = ContinualConfig(
     batch=16,
     epochs_per_task=2,
     source=DataOptions(train_images=200, test_images=60, image_size=16),
-    stream=Tasks(tasks="3x3"),
-    memory=Remembering(replay="mixup", buffer=24, distil_hidden=(8,)),
+    stream=StreamOptions(tasks="3x3"),
+    memory=ReplayOptions(replay="mixup", buffer=24, distil_hidden=(8,)),
     learner=TINY.learner,
     optimization=Optimization(schedule="constant", warmup_epochs=0.0),
-    evaluation=EvalConfig(eval_every=4, online_bank=60, online_queries=20, num_neighbors=5),
-    reading=Reading(readouts=("task-knn", "class-knn")),
+    evaluation=EvalConfig(encoder="both", eval_every=4, online_bank=60, online_queries=20, num_neighbors=5),
+    reading=ReadoutOptions(readouts=("task-knn", "class-knn")),
     saving=Saving(checkpoint_every="3steps"),
 )
 """Three tasks of three forms, about 60 images and six steps each."""
 STRATEGIES = {
-    "finetune": Remembering(),
+    "finetune": ReplayOptions(),
     "mixup": STREAM.memory,
     "plain": replace(STREAM.memory, replay="plain"),
     "cassle": replace(STREAM.memory, replay="none", distil="cassle"),
@@ -94,7 +92,7 @@ def assert_same_end(ours: Path, theirs: Path) -> None:
 
 
 def test_the_matrix_is_full_and_one_row_comes_after_each_task(record: ContinualRecord) -> None:
-    ends = continual(record.config).run_parts.course.ends
+    ends = Continual.build(record.config).run_parts.schedule.ends
     readings = [row for row in record.journal if row["kind"] == "task-eval"]
     assert [row["step"] for row in readings[:: 2 * 2]] == [0, *ends]
     assert len(record.summary.readings) == 4
@@ -125,7 +123,7 @@ def test_the_run_leaves_its_files_and_reads_back(record: ContinualRecord, folder
     there = {path.name for path in folder.iterdir()}
     assert {"config.yaml", "metrics.jsonl", "summary.json", "env.json", "backbone.safetensors"} <= there
     assert {"matrix.png", "tasks.png", "fast-slow.png"} <= there
-    again = finished(folder)
+    again = read_record(folder)
     assert isinstance(again, ContinualRecord)
     assert (again.summary, again.config, again.journal) == (record.summary, record.config, record.journal)
 
@@ -140,12 +138,14 @@ def test_the_rows_of_the_slow_encoder_are_its_own(record: ContinualRecord) -> No
 def test_a_method_without_a_slow_encoder_is_read_out_on_its_fast_one(tmp_path: Path) -> None:
     found = run_stream(replace(STREAM, method="simsiam", epochs_per_task=1), tmp_path / "run")
     assert {one.encoder for one in found.summary.readings} == {"fast"}
-    with pytest.raises(UserError, match="'simsiam' has no slow encoder to read out"):
-        continual(replace(STREAM, method="simsiam", reading=replace(STREAM.reading, encoders="slow")))
+    with pytest.raises(UserError, match=r"'simsiam' has no slow encoder.*x-phinet"):
+        replace(STREAM, method="simsiam", evaluation=replace(STREAM.evaluation, encoder="slow"))
 
 
 def test_a_stream_of_one_task_is_an_ordinary_run(tmp_path: Path) -> None:
-    config = replace(STREAM, memory=Remembering(), stream=Tasks(tasks="1x10"), source=TINY.source, learner=TINY.learner)
+    config = replace(
+        STREAM, memory=ReplayOptions(), stream=StreamOptions(tasks="1x10"), source=TINY.source, learner=TINY.learner
+    )
     run_stream(config, tmp_path / "stream")
     names = ("method", "backbone", "views", "batch", "source", "learner", "optimization", "evaluation", "saving")
     same = {name: getattr(config, name) for name in names}
@@ -156,8 +156,8 @@ def test_a_stream_of_one_task_is_an_ordinary_run(tmp_path: Path) -> None:
 
 def test_what_comes_later_changes_nothing_about_what_came_before(folder: Path, tmp_path: Path) -> None:
     longer = replace(STREAM, keep_tasks=True)
-    shorter = replace(longer, stream=Tasks(tasks="2x3"))
-    ends = continual(longer).run_parts.course.ends
+    shorter = replace(longer, stream=StreamOptions(tasks="2x3"))
+    ends = Continual.build(longer).run_parts.schedule.ends
     run_stream(longer, tmp_path / "longer")
     run_stream(shorter, tmp_path / "shorter")
     states = [dict(checkpoints(tmp_path / name / "checkpoints"))[ends[1]] for name in ("longer", "shorter")]
@@ -179,8 +179,8 @@ def test_readings_in_the_middle_of_a_task_leave_what_is_learned_alone(folder: Pa
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_cut_in_the_middle_of_a_task_ends_as_if_it_had_not_been(strategy: str, tmp_path: Path) -> None:
-    config = replace(STREAM, memory=STRATEGIES[strategy], epochs_per_task=1, stream=Tasks(tasks="2x3"))
-    end = continual(config).run_parts.course.ends[0]
+    config = replace(STREAM, memory=STRATEGIES[strategy], epochs_per_task=1, stream=StreamOptions(tasks="2x3"))
+    end = Continual.build(config).run_parts.schedule.ends[0]
     cut = (end // 3 + 1) * 3  # a checkpoint is due after it, and not yet written
     with pytest.raises(PowerCutError):
         run_stream(config, tmp_path / "cut", callback=AtStep(cut, power_cut))
@@ -194,7 +194,7 @@ def test_every_strategy_cut_in_the_middle_of_a_task_ends_as_if_it_had_not_been(s
 @pytest.mark.parametrize("name", METHODS)
 def test_every_learner_learns_a_stream(name: str, tmp_path: Path) -> None:
     source = replace(STREAM.source, train_images=120)
-    config = replace(STREAM, method=name, epochs_per_task=1, stream=Tasks(tasks="2x3"), source=source)
+    config = replace(STREAM, method=name, epochs_per_task=1, stream=StreamOptions(tasks="2x3"), source=source)
     found = run_stream(config, tmp_path / "run").summary
     assert None not in [value for row in found.readings[0].matrix for value in row]
     assert int(newest(tmp_path / "run")["learner"].get("task", 1)) == 1
@@ -203,7 +203,7 @@ def test_every_learner_learns_a_stream(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["byol", "rm-simsiam", "phinet", "barlow-twins", "moco-v2"])
 def test_every_family_of_learners_goes_on_with_a_stream(name: str, tmp_path: Path) -> None:
-    config = replace(STREAM, method=name, epochs_per_task=1, stream=Tasks(tasks="2x3"))
+    config = replace(STREAM, method=name, epochs_per_task=1, stream=StreamOptions(tasks="2x3"))
     with pytest.raises(PowerCutError):
         run_stream(config, tmp_path / "cut", callback=AtStep(3, power_cut))
     resume_stream(tmp_path / "cut")
@@ -215,13 +215,13 @@ def test_a_run_cut_while_it_is_read_out_between_two_tasks_ends_as_if_it_had_not_
     folder: Path, tmp_path: Path
 ) -> None:
     class AtReading(AtStep):
-        def judged(self, rows: Any) -> None:
+        def on_rows(self, rows: Any) -> None:
             if rows and rows[0].get("task") == 2:
                 power_cut()
 
     with pytest.raises(PowerCutError):
         run_stream(STREAM, tmp_path / "cut", callback=AtReading(-1, power_cut))
-    assert newest(tmp_path / "cut")["step"] == continual(STREAM).run_parts.course.ends[1]
+    assert newest(tmp_path / "cut")["step"] == Continual.build(STREAM).run_parts.schedule.ends[1]
     resume_stream(tmp_path / "cut")
     assert_same_end(tmp_path / "cut", folder)
 
@@ -243,7 +243,7 @@ def test_cassle_s_frozen_encoder_is_the_one_before_the_last_task(tmp_path: Path)
     config = replace(STREAM, memory=STRATEGIES["cassle"], keep_tasks=True, epochs_per_task=1)
     run_stream(config, tmp_path / "run")
     kept = dict(checkpoints(tmp_path / "run" / "checkpoints"))
-    ends = continual(config).run_parts.course.ends
+    ends = Continual.build(config).run_parts.schedule.ends
     before, last = (load_checkpoint(kept[end])["learner"] for end in ends[1:])
     frozen = {k.split("frozen.")[1]: v for k, v in last.items() if k.startswith("distiller.frozen.")}
     assert_equal(frozen, {k[2:]: v for k, v in before.items() if k.startswith("f.")})
@@ -251,8 +251,8 @@ def test_cassle_s_frozen_encoder_is_the_one_before_the_last_task(tmp_path: Path)
 
 def test_the_encoders_of_a_stream_are_found_like_those_of_any_run(folder: Path) -> None:
     kept = load_file(folder / "backbone-slow.safetensors")
-    assert_equal(dict(subject(folder, "slow").encoder.state_dict()), kept)
-    assert learner_of(folder)[2] == newest(folder)["step"]
+    assert_equal(dict(load_encoder(folder, "slow").encoder.state_dict()), kept)
+    assert load_learner(folder)[2] == newest(folder)["step"]
 
 
 # A task that comes later
@@ -276,10 +276,10 @@ def places(tmp_path: Path) -> list[str]:
 def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
     places: list[str], memory: str, tmp_path: Path
 ) -> None:
-    config = replace(STREAM, memory=STRATEGIES[memory], stream=Tasks(task_data=tuple(places[:2])))
+    config = replace(STREAM, memory=STRATEGIES[memory], stream=StreamOptions(task_data=tuple(places[:2])))
     run_stream(config, tmp_path / "later")
-    later = append(tmp_path / "later", Appended(data=places[2], epochs=2))
-    planned = run_stream(replace(config, stream=Tasks(task_data=tuple(places))), tmp_path / "planned")
+    later = append(tmp_path / "later", AppendedTask(data=places[2], epochs=2))
+    planned = run_stream(replace(config, stream=StreamOptions(task_data=tuple(places))), tmp_path / "planned")
     assert_equal(*({k: newest(Path(r.folder))[k] for k in ("step", "learner", "optimizer")} for r in (later, planned)))
     if memory == "mixup":
         assert_equal(*(newest(Path(r.folder))["memory"] for r in (later, planned)))
@@ -291,17 +291,17 @@ def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
 
 
 def test_appending_keeps_the_older_summary_and_encoder_and_can_be_repeated(places: list[str], tmp_path: Path) -> None:
-    config = replace(STREAM, stream=Tasks(task_data=(places[0],)), epochs_per_task=1)
+    config = replace(STREAM, stream=StreamOptions(task_data=(places[0],)), epochs_per_task=1)
     first = run_stream(config, tmp_path / "run")
     older = load_file(tmp_path / "run" / "backbone.safetensors")
     for n, place in enumerate(places[1:], 1):
-        found = append(tmp_path / "run", Appended(data=place, epochs=1))
+        found = append(tmp_path / "run", AppendedTask(data=place, epochs=1))
         assert len(found.summary.tasks) == n + 1
     kept = json.loads((tmp_path / "run" / "summary-before-append-1.json").read_text())
     assert tuple(kept["tasks"]) == first.summary.tasks
     assert (tmp_path / "run" / "summary-before-append-2.json").exists()
     kept_at = dict(checkpoints(tmp_path / "run" / "checkpoints"))[first.summary.steps]
-    assert_equal(older, dict(subject(kept_at).encoder.state_dict()))
+    assert_equal(older, dict(load_encoder(kept_at).encoder.state_dict()))
     run_stream(config, tmp_path / "run", overwrite=True)
     assert not list((tmp_path / "run").glob("summary-before-*"))
 
@@ -310,29 +310,29 @@ def test_appending_keeps_the_older_summary_and_encoder_and_can_be_repeated(place
 def test_a_torn_last_checkpoint_is_told_and_the_one_before_leads_to_the_same_end(
     places: list[str], tmp_path: Path
 ) -> None:
-    config = replace(STREAM, stream=Tasks(task_data=(places[0],)))
+    config = replace(STREAM, stream=StreamOptions(task_data=(places[0],)))
     for name in ("torn", "whole"):
         run_stream(config, tmp_path / name)
     newer = checkpoints(tmp_path / "torn" / "checkpoints")[-1][1]
     newer.write_bytes(newer.read_bytes()[:-100])
     listener = Listener()
-    append(tmp_path / "torn", Appended(data=places[1], epochs=1), callback=listener)
-    assert any("torn or altered" in on_message for on_message in listener.heard)
-    append(tmp_path / "whole", Appended(data=places[1], epochs=1))
+    append(tmp_path / "torn", AppendedTask(data=places[1], epochs=1), callback=listener)
+    assert any("incomplete or altered" in on_message for on_message in listener.heard)
+    append(tmp_path / "whole", AppendedTask(data=places[1], epochs=1))
     assert_same_end(tmp_path / "torn", tmp_path / "whole")
 
 
 @pytest.mark.slow
 def test_an_append_that_was_cut_at_once_goes_on(places: list[str], tmp_path: Path) -> None:
-    config = replace(STREAM, stream=Tasks(task_data=tuple(places[:2])), epochs_per_task=1)
+    config = replace(STREAM, stream=StreamOptions(task_data=tuple(places[:2])), epochs_per_task=1)
     for name in ("cut", "whole"):
         run_stream(config, tmp_path / name)
-    total = continual(config).run_parts.course.total
+    total = Continual.build(config).run_parts.schedule.total
     with pytest.raises(PowerCutError):
-        append(tmp_path / "cut", Appended(data=places[2], epochs=1), callback=After(total))
+        append(tmp_path / "cut", AppendedTask(data=places[2], epochs=1), callback=After(total))
     assert newest(tmp_path / "cut")["step"] == total
     resume_stream(tmp_path / "cut")
-    append(tmp_path / "whole", Appended(data=places[2], epochs=1))
+    append(tmp_path / "whole", AppendedTask(data=places[2], epochs=1))
     assert_same_end(tmp_path / "cut", tmp_path / "whole")
 
 
@@ -351,17 +351,17 @@ def contents(place: Path) -> dict[str, bytes]:
     return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
-def bad_appends(copy: Path, tmp_path: Path) -> Iterator[tuple[str, Appended, ContinualConfig | None]]:
+def bad_appends(copy: Path, tmp_path: Path) -> Iterator[tuple[str, AppendedTask, ContinualConfig | None]]:
     good = arrays(tmp_path / "good.npz", 5)
-    yield "32 × 32", Appended(data=arrays(tmp_path / "large.npz", 6, size=32), epochs=1), None
-    yield "no-such-file", Appended(data="npz:no-such-file.npz", epochs=1), None
+    yield "32 × 32", AppendedTask(data=arrays(tmp_path / "large.npz", 6, size=32), epochs=1), None
+    yield "no-such-file", AppendedTask(data="npz:no-such-file.npz", epochs=1), None
     yield (
         "gives .* training images, but each step of this run takes 16",
-        Appended(data=arrays(tmp_path / "few.npz", 7, n=12), epochs=1),
+        AppendedTask(data=arrays(tmp_path / "few.npz", 7, n=12), epochs=1),
         None,
     )
     other = replace(STREAM, source=replace(STREAM.source, image_size=32))
-    yield "image_size was 16 and is 32", Appended(data=good, epochs=1), other
+    yield "image_size was 16 and is 32", AppendedTask(data=good, epochs=1), other
 
 
 @pytest.mark.parametrize("case", range(4))
@@ -376,7 +376,7 @@ def test_what_can_t_be_appended_is_refused_and_nothing_is_lost(case: int, copy: 
 def test_nothing_is_appended_to_a_run_that_is_not_finished(copy: Path, tmp_path: Path) -> None:
     (copy / "summary.json").unlink()
     with pytest.raises(UserError, match=r"not finished yet.*phinets continual --resume"):
-        append(copy, Appended(data=arrays(tmp_path / "good.npz", 5), epochs=1))
+        append(copy, AppendedTask(data=arrays(tmp_path / "good.npz", 5), epochs=1))
 
 
 def test_folders_without_labels_are_learned_and_nothing_is_read_out(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_folders_without_labels_are_learned_and_nothing_is_read_out(tmp_path: Pa
     for name in ("a", "b"):
         write_folder(tmp_path / name, 24)
     data = tuple(f"folder:{tmp_path / name}" for name in ("a", "b"))
-    config = replace(STREAM, stream=Tasks(task_data=data), epochs_per_task=1)
+    config = replace(STREAM, stream=StreamOptions(task_data=data), epochs_per_task=1)
     found = run_stream(config, tmp_path / "run").summary
     assert found.tasks == ("a", "b")
     assert found.readings[0].matrix == ((None, None), (None, None))
@@ -397,9 +397,9 @@ def test_one_new_class_is_asked_among_all_that_have_come(tmp_path: Path) -> None
 
     for name in ("pets/cat", "pets/dog", "new/eel"):
         write_folder(tmp_path / name, 24)
-    config = replace(STREAM, stream=Tasks(task_data=(f"folder:{tmp_path / 'pets'}",)), epochs_per_task=1)
+    config = replace(STREAM, stream=StreamOptions(task_data=(f"folder:{tmp_path / 'pets'}",)), epochs_per_task=1)
     run_stream(config, tmp_path / "run")
-    found = append(tmp_path / "run", Appended(data=f"folder:{tmp_path / 'new'}", epochs=1)).summary
+    found = append(tmp_path / "run", AppendedTask(data=f"folder:{tmp_path / 'new'}", epochs=1)).summary
     asked = {one.readout: one.matrix[-1] for one in found.readings}
     assert [value is None for value in asked["class-knn"]] == [False, False]
     assert [value is None for value in asked["task-knn"]] == [False, True]
@@ -439,7 +439,7 @@ def test_the_split_cifars_follow_ucl() -> None:
 
 def test_a_task_smaller_than_a_batch_is_named() -> None:
     with pytest.raises(UserError, match=r"the batch of 128 is larger than the data: task 1 \("):
-        continual(replace(STREAM, batch=128, memory=Remembering()))
+        Continual.build(replace(STREAM, batch=128, memory=ReplayOptions()))
 
 
 def test_torch_s_generator_is_neither_used_nor_moved(folder: Path, tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from phinets.backbones import backbone
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
-from phinets.runs.callbacks import Silent
 from phinets.runs.monitor import diagnosis
-from phinets.runs.setup import settled
-from phinets.runs.trainer import run
+from phinets.runs.setup import resolve_config
+from phinets.runs.trainer import Silent, run
 from phinets.training.checkpoint import newest_checkpoint
 from phinets.training.journal import read_journal
 from phinets.training.loop import DivergedError
@@ -101,10 +100,10 @@ def test_places_are_kept_in_full_so_that_a_run_goes_on_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = settled(replace(TINY, data="folder:photos", source=DataOptions(root="data")))
+    config = resolve_config(replace(TINY, data="folder:photos", source=DataOptions(root="data")))
     assert config.data == f"folder:{tmp_path / 'photos'}"
     assert config.source.root == str(tmp_path / "data")
-    assert settled(config) == config
+    assert resolve_config(config) == config
 
 
 def test_another_seed_is_another_run(finished: Path, tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from safetensors.torch import load_file
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
 from phinets.config.run import Compute, DataOptions, Optimization, PretrainConfig, Saving
-from phinets.runs.callbacks import Silent
-from phinets.runs.monitor import health_of
-from phinets.runs.trainer import resume, run
+from phinets.runs.setup import health_from_row
+from phinets.runs.trainer import Silent, resume, run
 from phinets.training.checkpoint import checkpoints
 from phinets.training.journal import read_journal
 from phinets.training.loop import Pace
@@ -203,15 +202,15 @@ def test_a_collapse_that_was_said_is_not_said_again(tmp_path: Path) -> None:
     with pytest.raises(PowerCutError):
         run(doomed, tmp_path / "cut", callback=AtStep(57, power_cut))
     looks = [row for row in read_journal(tmp_path / "cut" / "metrics.jsonl") if row["kind"] == "eval"]
-    assert health_of(looks[-2]).verdict == "collapsed"
+    assert health_from_row(looks[-2]).verdict == "collapsed"
     resume(tmp_path / "cut", callback=listener)
     assert listener.heard == []
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_bad_images_are_remembered_over_a_cut(labelled: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("labeled", [True, False])
+def test_bad_images_are_remembered_over_a_cut(labeled: bool, tmp_path: Path) -> None:
     """With labels the judge meets them first, before the first step; without, the feed."""
-    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled)}", source=DataOptions(image_size=16))
+    config = replace(CUT, data=f"folder:{photos(tmp_path, labeled)}", source=DataOptions(image_size=16))
     cut_off(config, tmp_path / "cut")
     record = resume(tmp_path / "cut")
     assert record.summary.bad_images == 1
@@ -219,24 +218,24 @@ def test_bad_images_are_remembered_over_a_cut(labelled: bool, tmp_path: Path) ->
     assert_same_end(tmp_path / "cut", whole(config, tmp_path / "whole"))
 
 
-def photos(home: Path, labelled: bool) -> Path:
+def photos(home: Path, labeled: bool) -> Path:
     """A hundred pictures in a folder, and a torn one; labelled by two subfolders, or not."""
-    for name in ("cat", "dog") if labelled else ("all",):
-        write_folder(home / "photos" / name, good=50 if labelled else 100, bad=() if name == "dog" else ("torn.png",))
+    for name in ("cat", "dog") if labeled else ("all",):
+        write_folder(home / "photos" / name, good=50 if labeled else 100, bad=() if name == "dog" else ("torn.png",))
     return home / "photos"
 
 
 def test_too_many_bad_images_are_refused_before_the_first_step_where_the_judge_meets_them(tmp_path: Path) -> None:
     source = DataOptions(image_size=16, max_bad_images=0)
     evaluation = replace(CUT.evaluation, eval_every=0)
-    config = replace(CUT, data=f"folder:{photos(tmp_path, labelled=True)}", source=source, evaluation=evaluation)
+    config = replace(CUT, data=f"folder:{photos(tmp_path, labeled=True)}", source=source, evaluation=evaluation)
     with pytest.raises(UserError, match="--max-bad-images is 0"):
         run(config, tmp_path / "run")
     assert [row["kind"] for row in read_journal(tmp_path / "run" / "metrics.jsonl")] == ["bad-image", "baseline"]
 
 
 def test_data_that_have_changed_on_the_way_are_noticed(tmp_path: Path) -> None:
-    root = photos(tmp_path, labelled=False)
+    root = photos(tmp_path, labeled=False)
     config = replace(CUT, data=f"folder:{root}", source=DataOptions(image_size=16))
     cut_off(config, tmp_path / "cut")
     (root / "all" / "007.png").rename(root / "all" / "other.png")

@@ -12,7 +12,7 @@ import torch
 
 from phinets.config.methods import METHODS
 from phinets.config.run import PretrainConfig
-from phinets.runs.pretrain import pretraining
+from phinets.runs.pretrain import Pretrain
 from phinets.runtime import distributed
 from phinets.runtime.distributed import process_group
 from phinets.training.run_folder import read_config_of
@@ -21,10 +21,10 @@ from phinets.training.step import train_step
 
 def trajectory(config: PretrainConfig) -> dict[str, Any]:
     """The losses of a run's steps, and the learner that they led to."""
-    run_parts = pretraining(config).run_parts
+    run_parts = Pretrain.build(config).run_parts
     losses = []
-    for step, part in enumerate(run_parts.course.stream(0, run_parts.course.total)):
-        rate, peak = run_parts.course.rate(step), run_parts.course.peak_lr
+    for step, part in enumerate(run_parts.schedule.batches(0, run_parts.schedule.total)):
+        rate, peak = run_parts.schedule.rate(step), run_parts.schedule.peak_lr
         made = train_step(run_parts.train_state, [part.views], rate=rate, peak=peak)
         losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
     return {"losses": torch.stack(losses), "learner": run_parts.train_state.learner.state_dict()}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import phinets
-from phinets.config.continual import Remembering
+from phinets.config.continual import ReplayOptions
 from phinets.config.run import Optimization
 from phinets.config.views import PLANS
 from phinets.continual.replay import Replay
@@ -30,13 +30,13 @@ SMALL: dict[str, Any] = {"projector": (16, 12), "h_hidden": (8,), "g_hidden": (8
 
 def trajectory(method: str) -> dict[str, Any]:
     """The losses of the steps, and the learner and the buffer that they led to."""
-    train_state, replay = _trainee(method), Replay(Remembering(replay="mixup", buffer=24), _feed(method))
+    train_state, replay = _trainee(method), Replay(ReplayOptions(replay="mixup", buffer=24), _feed(method))
     loader, losses = replay.loader, []
-    for step, part in enumerate(loader.stream(0, STEPS)):
+    for step, part in enumerate(loader.batches(0, STEPS)):
         if step == BORDER:
             train_state.learner.begin_task(1)
-        made = train_step(train_state, [replay.recalled(step, 0, part)], rate=0.05, peak=0.05)
-        replay.keep(step, [part], loader.images)
+        made = train_step(train_state, [replay.mix(step, 0, part)], rate=0.05, peak=0.05)
+        replay.add(step, [part], loader.images)
         losses.append(distributed.mean_over_ranks(torch.stack([made.total, *made.terms.values()])))
     return {"losses": torch.stack(losses), "learner": train_state.learner.state_dict(), "buffer": replay.state()}
 

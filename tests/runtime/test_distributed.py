@@ -134,7 +134,7 @@ def test_what_a_person_got_wrong_is_said_once_and_ends_all(tmp_path: Path) -> No
     process = together("--recipe", "smoke", "--batch", "129", "--out", tmp_path / "run")
     _, said = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert said.count("can't be shared out equally: 2 processes") == 1
+    assert said.count("can't be divided equally among 2 processes") == 1
     assert not (tmp_path / "run").exists()
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from phinets.config.errors import UserError
-from phinets.methods.predictive import Predictive
+from phinets.methods.siamese import Predictive
 from phinets.runs.trainer import resume, run
 from phinets.training.checkpoint import checkpoints, newest_checkpoint
 from phinets.training.run_folder import write_config

@@ -11,7 +11,7 @@ from time import sleep
 import pytest
 
 from phinets.config.run import Compute, Saving
-from phinets.runs.continual import continual
+from phinets.runs.continual import Continual
 from phinets.runs.trainer import resume_stream, run_stream
 from tests.runs.test_continual import STREAM, assert_same_end
 from tests.runtime.test_kills import steps_in, wait
@@ -39,7 +39,7 @@ def start(folder: Path) -> BaseProcess:
 @pytest.mark.slow
 def test_a_stream_killed_again_and_again_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     chance = random.Random(6)
-    ends = continual(CONFIG).run_parts.course.ends
+    ends = Continual.build(CONFIG).run_parts.schedule.ends
     goals = sorted([*ends[:2], *chance.sample(range(3, ends[-1] - 3), KILLS - 2)])
     for goal in goals:
         process = start(tmp_path / "killed")

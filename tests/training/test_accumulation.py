@@ -50,7 +50,7 @@ def test_without_batch_statistics_parts_give_the_whole_batch_s_update(count: int
     for step in range(3):
         views = tiny_views(12, seed=step)
         one = train_step(whole, [views], rate=0.1, peak=0.1)
-        two = train_step(parted, parts_of(views, count), count=count, rate=0.1, peak=0.1)
+        two = train_step(parted, parts_of(views, count), rate=0.1, peak=0.1)
         assert torch.allclose(one.total, two.total, atol=1e-12)
         assert one.codes is not None
         assert two.codes is not None
@@ -66,7 +66,7 @@ def test_the_update_is_that_of_the_mean_of_the_parts_losses(name: str) -> None:
     train_state = tiny_train_state(tiny_learner(name), momentum=0.0, weight_decay=0.0, constant_h=False)
     twin = tiny_learner(name)
     parts = parts_of(tiny_views(12), 2)
-    train_step(train_state, parts, count=2, rate=0.1, peak=0.1)
+    train_step(train_state, parts, rate=0.1, peak=0.1)
     (sum(twin.loss(part).total for part in parts) / 2).backward()  # type: ignore[union-attr]
     for (key, p), q in zip(train_state.learner.named_parameters(), twin.parameters(), strict=True):
         if q.grad is not None:

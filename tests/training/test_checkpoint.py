@@ -18,8 +18,8 @@ from phinets.training.checkpoint import (
     checkpoints,
     load_checkpoint,
     newest_checkpoint,
+    rename_refused,
     save_checkpoint,
-    set_aside,
 )
 from phinets.training.step import train_step
 from tests.helpers import tiny_learner, tiny_train_state, tiny_views
@@ -68,7 +68,7 @@ def test_space_is_asked_for_only_where_space_is_lacking(number: int, tmp_path: P
     with pytest.raises(UserError, match="can't be written: as the system says it") as on_message:
         atomic_write(tmp_path / "file", failing)
     full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    assert ("Free some space" in str(on_message.value), "Choose another place" in str(on_message.value)) == (
+    assert ("Free some space" in str(on_message.value), "Choose a place" in str(on_message.value)) == (
         full,
         not full,
     )
@@ -90,14 +90,14 @@ def test_a_torn_or_altered_checkpoint_is_refused_by_name_and_the_one_before_is_u
     assert state["step"] == 10
     assert list(refused) == [newer]
     assert newer.name in refused[newer]
-    set_aside(refused)
+    rename_refused(refused)
     assert [step for step, _ in checkpoints(tmp_path)] == [10]
 
 
 def test_where_no_checkpoint_is_whole_nothing_is_guessed(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path) == (None, {})
     save_checkpoint(tmp_path, 10, WHAT).write_bytes(b"torn")
-    with pytest.raises(UserError, match=r"step-000000010.*torn or altered"):
+    with pytest.raises(UserError, match=r"step-000000010.*incomplete or altered"):
         newest_checkpoint(tmp_path)
 
 
@@ -172,10 +172,10 @@ def test_the_clock_asks_when_its_time_has_come_and_begins_anew(tmp_path: Path, m
     keeper = Keeper(tmp_path, Saving(checkpoint_every="300s"), steps_per_epoch=5)
     asked = []
     for now[0] in (100.0, 299.0, 300.0, 301.0, 599.0, 600.0):
-        asked.append(keeper.clock_asks())
+        asked.append(keeper.timer_expired())
     assert asked == [False, False, True, False, False, True]
     assert not any(keeper.is_due(step) for step in range(1, 50))
-    assert not Keeper(tmp_path, Saving(checkpoint_every="5steps"), steps_per_epoch=5).clock_asks()
+    assert not Keeper(tmp_path, Saving(checkpoint_every="5steps"), steps_per_epoch=5).timer_expired()
 
 
 @pytest.mark.parametrize(

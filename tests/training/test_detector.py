@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from phinets.config.detection import DetectorTraining
+from phinets.config.detection import DetectorOptimization
 from phinets.config.errors import UserError
 from phinets.config.run import Saving
-from phinets.detection.lessons import Shown
+from phinets.detection.loader import Sample
 from phinets.training.checkpoint import Keeper
 from phinets.training.detector import DetectorLoop, DetectorTrainState, detector_step, detector_train_state
 from phinets.training.journal import Journal, read_journal
 from tests.detection.test_c4 import pictures, tiny
 
-HOW = DetectorTraining(iterations=4, batch=2, lr=0.08, drops=(3,), warmup=2)
+HOW = DetectorOptimization(iterations=4, batch=2, lr=0.08, milestones=(3,), warmup_steps=2)
 CPU = torch.device("cpu")
 
 
@@ -34,19 +34,19 @@ def same(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> bool:
 
 
 def test_the_paper_s_rate_rises_for_100_steps_and_falls_at_18000_and_22000() -> None:
-    paper = DetectorTraining()
+    paper = DetectorOptimization()
     assert paper.rate(0) == pytest.approx(0.02 / 1000)
     assert paper.rate(50) == pytest.approx(0.02 * (0.5 + 0.0005))
     assert [paper.rate(step) for step in (100, 17_999)] == [0.02, 0.02]
     assert [paper.rate(step) for step in (18_000, 21_999)] == pytest.approx([0.002, 0.002])
     assert paper.rate(22_000) == pytest.approx(0.0002)
     assert replace(paper, batch=4).rate(500) == pytest.approx(0.005)
-    assert replace(paper, warmup=0).rate(0) == 0.02
+    assert replace(paper, warmup_steps=0).rate(0) == 0.02
 
 
 def test_a_step_is_sgd_on_the_sum_of_the_four_losses() -> None:
     one, other = train_state(), train_state()
-    losses = detector_step(one, [pictures()], rate=0.01, draws=7)
+    losses = detector_step(one, [pictures()], lr=0.01, seed=7)
     torch.manual_seed(7)
     terms = other.detector.train()(pictures())
     total = torch.stack(list(terms.values())).sum()
@@ -63,18 +63,18 @@ def test_a_step_repeats_by_its_draws_and_leaves_torch_s_generator_alone() -> Non
     one, two, other = train_state(), train_state(), train_state()
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
-    first = detector_step(one, [pictures()], rate=0.01, draws=3)
+    first = detector_step(one, [pictures()], lr=0.01, seed=3)
     assert torch.equal(before, torch.random.get_rng_state())
     torch.manual_seed(2)
-    assert detector_step(two, [pictures()], rate=0.01, draws=3) == first
+    assert detector_step(two, [pictures()], lr=0.01, seed=3) == first
     assert same(weights(one), weights(two))
-    assert detector_step(other, [pictures()], rate=0.01, draws=4) != first
+    assert detector_step(other, [pictures()], lr=0.01, seed=4) != first
 
 
 def test_a_batch_in_parts_has_the_mean_of_their_gradients() -> None:
     halves = [[shown] for shown in pictures()]
     one, two = train_state(), train_state()
-    losses = detector_step(one, halves, rate=0.0, draws=3)
+    losses = detector_step(one, halves, lr=0.0, seed=3)
     torch.manual_seed(3)
     seen = []
     for half in halves:
@@ -102,18 +102,18 @@ class Watch:
         return self.steps >= self.stop_after
 
 
-def loop(folder: Path, of: DetectorTrainState, watch: Watch, lesson: Sequence[Shown]) -> DetectorLoop:
+def loop(folder: Path, of: DetectorTrainState, watch: Watch, lesson: Sequence[Sample]) -> DetectorLoop:
     return DetectorLoop(
         train_state=of,
-        lesson=lambda step: lesson,
-        how=HOW,
+        batch_of=lambda step: lesson,
+        training=HOW,
         accumulate=1,
         seed=0,
         journal=Journal(folder / "metrics.jsonl"),
         keeper=Keeper(folder, Saving(checkpoint_every="2steps"), 1),
         save=watch.saved.append,
-        stop=watch.stop,
-        watch=watch.on_step,
+        stop_requested=watch.stop,
+        on_step=watch.on_step,
     )
 
 

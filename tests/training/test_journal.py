@@ -26,7 +26,7 @@ def test_a_journal_that_goes_on_forgets_what_came_after_the_checkpoint(tmp_path:
     path = tmp_path / "metrics.jsonl"
     with Journal(path) as journal:
         journal.write([row(1), row(2)])
-        at = journal.settled()
+        at = journal.flush()
         journal.write([row(3)])
     path.write_bytes(path.read_bytes()[:-4])  # and the last line is torn
     with Journal(path, at=at) as journal:
@@ -38,7 +38,7 @@ def test_a_journal_that_has_lost_lines_is_refused_and_left_alone(tmp_path: Path)
     path = tmp_path / "metrics.jsonl"
     with Journal(path) as journal:
         journal.write([row(1)])
-        at = journal.settled()
+        at = journal.flush()
     with pytest.raises(UserError, match="lines are missing"):
         Journal(path, at=at + 1)
     assert read_journal(path) == [row(1)]
@@ -58,7 +58,7 @@ def test_a_disk_that_takes_only_a_part_at_a_time_tears_no_line(tmp_path: Path, m
 def test_a_journal_without_a_place_writes_nothing() -> None:
     with Journal(None) as journal:
         journal.write([row(1)])
-        assert journal.settled() == 0
+        assert journal.flush() == 0
 
 
 def test_tensorboard_gets_every_number(tmp_path: Path) -> None:

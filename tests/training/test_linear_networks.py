@@ -9,8 +9,8 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet
-from phinets.dynamics.matrix_trajectories import Path, Start, integrate, random_start
-from phinets.training.linear_networks import Plan, deviations, expected_loss, order, sampled_loss, sgd_paths
+from phinets.dynamics.matrix_trajectories import Start, Trajectory, integrate, random_start
+from phinets.training.linear_networks import Plan, deviations, expected_loss, order, sampled_loss, sgd_trajectories
 
 EVERY: list[MatrixSystem] = [
     MatrixFlow(sigma2=0.7, rho=0.05),
@@ -27,7 +27,7 @@ def at_rates(system: MatrixSystem, rates: list[float], **more: Any) -> list[floa
     start = random_start(system, SMALL, 1)
     found = []
     for rate in rates:
-        paths = sgd_paths(system, start, Plan(rate=rate, steps=round(TIME / rate), **more))
+        paths = sgd_trajectories(system, start, Plan(rate=rate, steps=round(TIME / rate), **more))
         flow = integrate(system, start, paths[0].times)
         found.append(float(np.mean([deviations(path, flow)["weights"] for path in paths])))
     return found
@@ -44,7 +44,7 @@ def test_with_the_expected_loss_the_distance_from_the_flow_halves_with_the_learn
 def test_the_published_flow_is_not_what_training_follows() -> None:
     system = EVERY[0]
     start = random_start(system, SMALL, 1)
-    (path,) = sgd_paths(system, start, Plan(rate=0.01, steps=400))
+    (path,) = sgd_trajectories(system, start, Plan(rate=0.01, steps=400))
     near, far = (
         deviations(path, integrate(MatrixFlow(sigma2=0.7, rho=0.05, version=version), start, path.times))["weights"]
         for version in ("corrected", "published")
@@ -80,7 +80,7 @@ def test_the_gradient_over_many_samples_is_the_expected_one(system: MatrixSystem
 def test_one_step_is_one_euler_step_of_the_flow() -> None:
     for system in EVERY[:2]:
         start = random_start(system, SMALL, 3)
-        (path,) = sgd_paths(system, start, Plan(rate=0.01, steps=1))
+        (path,) = sgd_trajectories(system, start, Plan(rate=0.01, steps=1))
         for name, rate in system.flow(start).items():
             np.testing.assert_allclose(path.weights[name][1], start[name] + 0.01 * rate, rtol=0, atol=1e-12)
 
@@ -88,7 +88,7 @@ def test_one_step_is_one_euler_step_of_the_flow() -> None:
 def test_the_slow_encoder_follows_after_the_step() -> None:
     system = MatrixXPhiNet(sigma2=0.7, rho=0.05, kappa=0.2)
     start = random_start(system, SMALL, 3)
-    (path,) = sgd_paths(system, start, Plan(rate=0.01, steps=1))
+    (path,) = sgd_trajectories(system, start, Plan(rate=0.01, steps=1))
     moved = start["W_s"] + 0.01 * 0.2 * (path.weights["W_f"][1] - start["W_s"])
     np.testing.assert_allclose(path.weights["W_s"][1], moved, rtol=0, atol=1e-15)
 
@@ -96,10 +96,10 @@ def test_the_slow_encoder_follows_after_the_step() -> None:
 def test_the_same_seed_gives_the_same_runs_and_each_run_has_samples_of_its_own() -> None:
     system, plan = EVERY[0], Plan(rate=0.02, steps=20, batch=4, runs=2)
     start = random_start(system, SMALL, 0)
-    one, two = sgd_paths(system, start, plan), sgd_paths(system, start, plan)
+    one, two = sgd_trajectories(system, start, plan), sgd_trajectories(system, start, plan)
     np.testing.assert_array_equal(one[0].weights["W_f"], two[0].weights["W_f"])
     assert np.abs(one[0].weights["W_f"][-1] - one[1].weights["W_f"][-1]).max() > 1e-4
-    other = sgd_paths(system, start, replace(plan, seed=1))
+    other = sgd_trajectories(system, start, replace(plan, seed=1))
     assert np.abs(one[0].weights["W_f"][-1] - other[0].weights["W_f"][-1]).max() > 1e-4
 
 
@@ -113,19 +113,22 @@ def test_a_distance_is_the_largest_over_time() -> None:
     times, still = np.arange(3.0), np.zeros((3, 2, 2))
     moved = still.copy()
     moved[1] = [[3, 0], [0, 4]]
-    flow = Path(times=times, weights={"W_f": still, "W_h": still})
-    assert deviations(Path(times=times, weights={"W_f": still, "W_h": moved}), flow) == {"weights": 5, "eigenvalues": 4}
+    flow = Trajectory(times=times, weights={"W_f": still, "W_h": still})
+    assert deviations(Trajectory(times=times, weights={"W_f": still, "W_h": moved}), flow) == {
+        "weights": 5,
+        "eigenvalues": 4,
+    }
 
 
 def test_training_leaves_the_number_of_threads_as_it_was() -> None:
     before = torch.get_num_threads()
-    sgd_paths(EVERY[0], random_start(EVERY[0], SMALL, 0), Plan(steps=1))
+    sgd_trajectories(EVERY[0], random_start(EVERY[0], SMALL, 0), Plan(steps=1))
     assert torch.get_num_threads() == before
 
 
 def test_a_learning_rate_that_is_too_large_is_told() -> None:
     with pytest.raises(UserError, match="ran away"):
-        sgd_paths(EVERY[0], random_start(EVERY[0], Start(scale=3.0), 0), Plan(rate=1.0, steps=50))
+        sgd_trajectories(EVERY[0], random_start(EVERY[0], Start(scale=3.0), 0), Plan(rate=1.0, steps=50))
 
 
 @pytest.mark.parametrize(

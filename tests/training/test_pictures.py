@@ -11,9 +11,9 @@ from torchvision.transforms import functional as F
 
 from phinets.config.views import PLANS, Interpolation, ViewPlan, Window
 from phinets.data import Files, InMemory
-from phinets.data.pictures import picture_windows
+from phinets.data.decode import decode_crops
 from phinets.training.loader import ViewLoader
-from phinets.views import Frames, Share, random_stream
+from phinets.views import BatchSlice, CropPlan, random_stream
 
 CPU = torch.device("cpu")
 MODES = {"bilinear": InterpolationMode.BILINEAR, "bicubic": InterpolationMode.BICUBIC}
@@ -31,7 +31,7 @@ def test_a_window_is_torchvision_s_resized_crop(interpolation: Interpolation, tm
     picture.save(tmp_path / "noise.png")
     for left, top, right, bottom in ((0, 0, 90, 70), (5, 9, 50, 61), (80, 60, 90, 70), (3, 3, 4, 4)):
         window = Window(left, top, right, bottom, interpolation)
-        ours = picture_windows(tmp_path / "noise.png", lambda width, height, w=window: [w], 24)[0]  # type: ignore[misc]
+        ours = decode_crops(tmp_path / "noise.png", lambda width, height, w=window: [w], 24)[0]  # type: ignore[misc]
         theirs = F.resized_crop(picture, top, left, bottom - top, right - left, [24, 24], MODES[interpolation])
         assert np.array_equal(ours, np.asarray(theirs).transpose(2, 0, 1))
 
@@ -49,7 +49,7 @@ def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
         return crop(self, box)
 
     monkeypatch.setattr(Image.Image, "crop", watched)
-    ours = picture_windows(tmp_path / "large.jpg", lambda width, height: [window], 32)[0]
+    ours = decode_crops(tmp_path / "large.jpg", lambda width, height: [window], 32)[0]
     assert decoded == [(150, 113)]
     with Image.open(tmp_path / "large.jpg") as whole:
         theirs = np.asarray(F.resized_crop(whole, 60, 100, 800, 1000, [32, 32], MODES["bilinear"]))
@@ -59,7 +59,7 @@ def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
 def test_a_small_window_is_never_taken_from_too_small_a_picture(tmp_path: Path) -> None:
     smooth(900, 1200).save(tmp_path / "large.jpg", quality=95)
     windows = [Window(0, 0, 1200, 900, "bilinear"), Window(10, 10, 42, 42, "bilinear")]
-    ours = picture_windows(tmp_path / "large.jpg", lambda width, height: windows, 32)[1]
+    ours = decode_crops(tmp_path / "large.jpg", lambda width, height: windows, 32)[1]
     with Image.open(tmp_path / "large.jpg") as whole:
         assert np.array_equal(ours, np.asarray(whole.crop((10, 10, 42, 42))).transpose(2, 0, 1))
 
@@ -74,7 +74,7 @@ def test_a_picture_held_sideways_is_cut_upright(tmp_path: Path) -> None:
         sizes.append((width, height))
         return [Window(0, 0, width, height // 2, "bilinear")]
 
-    seen = picture_windows(tmp_path / "turned.jpg", windows, 16)[0]
+    seen = decode_crops(tmp_path / "turned.jpg", windows, 16)[0]
     assert sizes == [(400, 800)]
     upright = smooth(400, 800).transpose(Image.Transpose.ROTATE_270)
     expected = np.asarray(upright.crop((0, 0, 400, 400)).resize((16, 16), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
@@ -100,7 +100,7 @@ def test_pictures_of_one_size_are_seen_as_images_in_memory_are(name: str, tmp_pa
     """The same boxes, flips and colors; a file's crop is rounded to bytes before its colors change."""
     plan = PLANS[name]
     files, memory = loaders(tmp_path, plan)
-    for ours, theirs in zip(files.stream(0, 4), memory.stream(0, 4), strict=True):
+    for ours, theirs in zip(files.batches(0, 4), memory.batches(0, 4), strict=True):
         for one, two in zip(ours.views, theirs.views, strict=True):
             assert one is not None
             assert two is not None
@@ -115,11 +115,11 @@ def test_a_share_of_a_batch_of_pictures_is_seen_as_in_the_whole(tmp_path: Path) 
     files = Files([tmp_path / f"{i}.png" for i in range(6)], 24)
 
     def seen(first: int, n: int) -> torch.Tensor:
-        share = Share(first, 6)
-        frames = Frames(
+        share = BatchSlice(first, 6)
+        frames = CropPlan(
             PLANS["simsiam-imagenet"], random_stream(0, "views", 1), anchor="augmented", size=24, share=share
         )
-        views = frames.views(files.through(torch.arange(first, first + n), frames.windows, 24).images)
+        views = frames.views(files.fetch_crops(torch.arange(first, first + n), frames.windows, 24).images)
         assert views.anchor is not None
         return torch.stack([views.first, views.second, views.anchor])
 
@@ -130,8 +130,8 @@ def test_a_share_of_a_batch_of_pictures_is_seen_as_in_the_whole(tmp_path: Path) 
 
 def test_the_crop_has_the_picture_s_own_size_to_choose_from() -> None:
     """Over many draws the boxes reach every edge of a wide picture, and their areas are the plan's shares of it."""
-    plan, share = PLANS["simsiam-cifar"], Share(0, 2000)
-    frames = Frames(plan, random_stream(0), anchor=None, size=32, share=share)
+    plan, share = PLANS["simsiam-cifar"], BatchSlice(0, 2000)
+    frames = CropPlan(plan, random_stream(0), anchor=None, size=32, share=share)
     boxes = np.array([frames.windows(i, 300, 100)[0][:4] for i in range(2000)])
     assert boxes[:, 0].min() == boxes[:, 1].min() == 0
     assert boxes[:, 2].max() == 300

@@ -11,7 +11,7 @@ from phinets.config.errors import UserError
 from phinets.config.views import PLANS
 from phinets.data import InMemory
 from phinets.runtime.devices import Precision, pick_device
-from phinets.training.loader import ViewLoader, ahead
+from phinets.training.loader import ViewLoader, prefetch
 from phinets.training.step import train_step
 from tests.helpers import tiny_learner, tiny_train_state, tiny_views
 
@@ -90,7 +90,7 @@ def test_orders_differ_by_epoch_and_by_seed() -> None:
 
 
 def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
-    whole, late = list(loader().stream(0, 8)), list(loader().stream(5, 8))
+    whole, late = list(loader().batches(0, 8)), list(loader().batches(5, 8))
     assert len(whole) == 8
     assert len(late) == 3
     for ours, theirs in zip(late, whole[5:], strict=True):
@@ -100,8 +100,8 @@ def test_whoever_starts_in_the_middle_sees_what_would_have_come() -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_batch_shared_out_among_processes_and_parts_is_the_same_batch(parts: int) -> None:
-    whole = next(loader(batch=12).stream(4, 5)).views
-    shares = [replace(loader(batch=12), rank=rank, ranks=3, parts=parts).stream(4, 5) for rank in range(3)]
+    whole = next(loader(batch=12).batches(4, 5)).views
+    shares = [replace(loader(batch=12), rank=rank, ranks=3, micro_batches=parts).batches(4, 5) for rank in range(3)]
     turns = [next(share).views for _ in range(parts) for share in shares]
     assert torch.allclose(torch.cat([views.first for views in turns]), whole.first, atol=1e-6)
     assert torch.allclose(torch.cat([views.second for views in turns]), whole.second, atol=1e-6)
@@ -111,15 +111,15 @@ def test_a_batch_shared_out_among_processes_and_parts_is_the_same_batch(parts: i
 
 
 def test_a_batch_that_can_t_be_shared_out_equally_is_refused() -> None:
-    with pytest.raises(UserError, match="batch of 8 can't be shared out equally: 3 processes"):
+    with pytest.raises(UserError, match="batch of 8 can't be divided equally among 3 processes"):
         replace(loader(batch=8), ranks=3)
 
 
 def test_the_same_images_are_seen_otherwise_at_every_step_and_under_every_seed() -> None:
     order = torch.arange(30)
-    seen = [loader(seed, batch=30).part(step, 0, order).views.first for seed in (0, 1) for step in range(3)]
+    seen = [loader(seed, batch=30).micro_batch(step, 0, order).views.first for seed in (0, 1) for step in range(3)]
     assert not any(torch.equal(a, b) for i, a in enumerate(seen) for b in seen[:i])
-    assert torch.equal(seen[0], loader(0, batch=30).part(0, 0, order).views.first)
+    assert torch.equal(seen[0], loader(0, batch=30).micro_batch(0, 0, order).views.first)
 
 
 def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
@@ -129,15 +129,15 @@ def test_what_is_made_ahead_comes_in_order_and_one_ahead() -> None:
         started.append(i)
         return i
 
-    results = ahead(partial(job, i) for i in range(5))
+    results = prefetch(partial(job, i) for i in range(5))
     assert next(results) == 0
     assert list(results) == [1, 2, 3, 4]
     assert started == [0, 1, 2, 3, 4]
-    assert list(ahead([])) == []
+    assert list(prefetch([])) == []
 
 
 def test_a_fault_in_the_thread_comes_out_when_its_turn_comes() -> None:
-    results = ahead([lambda: 1, lambda: 1 // 0, lambda: 3])
+    results = prefetch([lambda: 1, lambda: 1 // 0, lambda: 3])
     assert next(results) == 1
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -154,7 +154,7 @@ def test_images_of_the_wrong_kind_are_refused() -> None:
         device=CPU,
     )
     with pytest.raises(UserError, match="uint8"):
-        list(broken.stream(0, 2))
+        list(broken.batches(0, 2))
 
 
 @pytest.mark.parametrize("name", ["nonsense", "meta", "cuda:99"])

@@ -7,25 +7,23 @@ from typing import Any
 
 from rich.console import Console
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
-from phinets.cli.starting import config_in, looked_ahead, require_one, require_place
-from phinets.cli.train import Terminal
-from phinets.config.continual import Appended, ContinualConfig
+from phinets.cli.command import Outcome, parse_words
+from phinets.cli.train import Terminal, config_in, peek_options, require_one, require_place
+from phinets.config.continual import AppendedTask, ContinualConfig
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
 from phinets.runs.recipes import benchmark
-from phinets.runtime.process import launched, leaving_at_once
+from phinets.runtime.process import exit_on_interrupt, launched
 from phinets.training.run_folder import CONFIG, read_config_of
 
-OF_A_TASK: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
-"""What of the data's options an appended task has for itself, and how it is unless said otherwise."""
+TASK_DEFAULTS: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
+"""Data options that an appended task has for itself, with their defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continual:
-    """Learn one task after the other, and see what is remembered. With no further word: X-PhiNet on embedded images.
+    """Train on one task after the other, and measure forgetting. Without options: X-PhiNet on embedded images.
 
     Example: phinets continual --benchmark split-cifar10 --method simsiam --replay mixup --epochs-per-task 1
     """
@@ -39,11 +37,11 @@ class Continual:
     overwrite: bool = False
     """Replace the run that is in the folder."""
     resume: Path | None = None
-    """Go on with the run in this folder from its last checkpoint; only how it is computed and kept may change."""
+    """Resume the run in this folder from its last checkpoint; only compute and saving options may change."""
     or_resume: bool = False
-    """Go on with the run in --out if there is one, else begin it: for jobs that are started again and again."""
+    """Resume the run in --out if there is one, else start it: for jobs that are restarted automatically."""
     append: Path | None = None
-    """Go on with the finished run in this folder: one more task, whose images --data (and --classes) names."""
+    """Append a task to the finished run in this folder; --data (and --classes) names its images."""
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
     run: ContinualConfig = field(default_factory=ContinualConfig)
@@ -56,17 +54,16 @@ def command(words: list[str]) -> Outcome:
     except UserError as error:
         raise CommonError(str(error)) from error
     with Reporter(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
-        record = _learned(options, terminal)
+        record = _train(options, terminal)
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
-def _learned(options: Continual, callback: "Reporter") -> ContinualRecord:
-    with leaving_at_once():  # torch comes in here, after --help and bad words
-        from phinets.runs.append import append
-        from phinets.runs.trainer import resume_stream, run_stream
+def _train(options: Continual, callback: "Reporter") -> ContinualRecord:
+    with exit_on_interrupt():  # imports torch, after --help and errors in the options
+        from phinets.runs.trainer import append, resume_stream, run_stream
 
     if options.append is not None:
-        wanted, task = _one_more(options.append, options.run)
+        wanted, task = _appended_task(options.append, options.run)
         return append(options.append, task, wanted, callback=callback)
     if options.resume is not None:
         return resume_stream(options.resume, options.run, callback=callback)
@@ -75,70 +72,72 @@ def _learned(options: Continual, callback: "Reporter") -> ContinualRecord:
     return run_stream(options.run, options.out, overwrite=options.overwrite, callback=callback)
 
 
-def _one_more(folder: Path, asked: ContinualConfig) -> tuple[ContinualConfig, Appended]:
-    """The run's settings, where the words change only how it is computed and kept; and the task that they describe."""
-    before, source = config_in(ContinualConfig, str(folder)), asked.source
-    task = Appended(
-        data=asked.data,
-        epochs=asked.epochs_per_task,
+def _appended_task(folder: Path, wanted: ContinualConfig) -> tuple[ContinualConfig, AppendedTask]:
+    """The run's settings, with changed compute and saving options; and the new task."""
+    before, source = config_in(ContinualConfig, str(folder)), wanted.source
+    task = AppendedTask(
+        data=wanted.data,
+        epochs=wanted.epochs_per_task,
         classes=source.classes,
         train_images=source.train_images,
         test_images=source.test_images,
     )
-    counts = {name: getattr(before.source, name) for name in OF_A_TASK}
+    counts = {name: getattr(before.source, name) for name in TASK_DEFAULTS}
     source = replace(source, **counts)
-    return replace(asked, data=before.data, epochs_per_task=before.epochs_per_task, source=source), task
+    return replace(wanted, data=before.data, epochs_per_task=before.epochs_per_task, source=source), task
 
 
 def parse(words: list[str]) -> Continual:
-    """The options that the words give, on top of the benchmark, config file or run that they name."""
+    """The options, on top of the benchmark, config file or run that they name."""
     start = _start(words)
     bare = replace(start, appended=())  # no word can change them
     options = parse_words(Continual, "continual", words, default=Continual(run=bare))
     require_place(options, {"resume": options.resume, "append": options.append})
-    _require_data(options, looked_ahead(words, ("data",)), "--task-data" in words)
+    _require_data(options, peek_options(words, ("data",)), "--task-data" in words)
     return replace(options, run=replace(options.run, appended=start.appended))
 
 
 def _require_data(options: Continual, named: Mapping[str, str], listed: bool) -> None:
-    """Refuse words about the data that contradict each other or say nothing."""
+    """Refuse contradicting or empty options about the data."""
     task_data = options.run.stream.task_data
     if options.append is not None and not named:
         raise UserError("--append needs the images of the new task: --data folder:PATH, npz:FILE, or any name.")
     if listed and not task_data:
         raise UserError("--task-data names no data. Name one data set a task: folder:PATH, npz:FILE, or any name.")
     if listed and named:
-        raise UserError("--data and --task-data both say what the tasks are. Use one of them.")
+        raise UserError("--data and --task-data exclude each other. Use one of them.")
 
 
 def _start(words: list[str]) -> ContinualConfig:
     """The run that all other options change."""
-    named = looked_ahead(words, ("benchmark", "config", "resume", "append"))
-    require_one(named)
-    if "config" in named:
-        return read_config_of(ContinualConfig, Path(named["config"]))
-    if "resume" in named:
-        return config_in(ContinualConfig, named["resume"])
-    if "append" in named:
-        config = config_in(ContinualConfig, named["append"])
-        return replace(config, source=replace(config.source, **OF_A_TASK))
-    config = benchmark(named.get("benchmark", "split-shapes"))
-    own = looked_ahead(words, ("data", "task-data"))
+    start = peek_options(words, ("benchmark", "config", "resume", "append"))
+    require_one(start)
+    if "config" in start:
+        return read_config_of(ContinualConfig, Path(start["config"]))
+    if "resume" in start:
+        return config_in(ContinualConfig, start["resume"])
+    if "append" in start:
+        config = config_in(ContinualConfig, start["append"])
+        return replace(config, source=replace(config.source, **TASK_DEFAULTS))
+    config = benchmark(start.get("benchmark", "split-shapes"))
+    own = peek_options(words, ("data", "task-data"))
     if own and own != {"data": config.data}:  # how many images the benchmark takes has no meaning for other data
         config = replace(config, source=replace(config.source, train_images=None, test_images=None))
     return config
 
 
 class Reporter(Terminal):
-    """An onlooker that also says what a reading found."""
+    """A callback that also prints the accuracies of each task."""
 
-    def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """A line for each readout: percent right on every task."""
+    def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A line for each readout: accuracy on every task."""
         for row in rows:
             task = f"task {row['task']}" if row["share"] == 1 else f"{row['share']:.0%} of task {row['task']}"
             when = f"after {task}" if row["task"] else "untrained"
-            found = "  ".join("   –" if value is None else f"{value:4.1f}" for value in row["accuracies"])
-            self.console.print(f"{when}: {row['readout']} {row['encoder']}: {found}", highlight=False, soft_wrap=True)
+            accuracies = "  ".join("   –" if value is None else f"{value:4.1f}" for value in row["accuracies"])
+            self.console.print(
+                f"{when}: {row['readout']} {row['encoder']}: {accuracies}", highlight=False, soft_wrap=True
+            )
 
 
 def _show(console: Console, record: ContinualRecord) -> None:

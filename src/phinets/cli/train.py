@@ -1,31 +1,33 @@
-"""`phinets train`."""
+"""`phinets train`, and what it shares with `phinets continual`."""
 
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from rich.console import Console
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
-from phinets.cli.starting import config_in, looked_ahead, require_one, require_place
+from phinets.cli.command import Outcome, parse_words
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.reports.live import LiveBar, result_table
+from phinets.reports.progress import LiveBar, result_table
 from phinets.runs.recipes import recipe
-from phinets.runtime.process import launched, leaving_at_once
+from phinets.runtime.process import exit_on_interrupt, launched
 from phinets.training.run_folder import CONFIG, read_config_of
 
 if TYPE_CHECKING:
     from phinets.training.loop import Pace
 
 
+C = TypeVar("C", bound=TrainConfig)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Pretrain an encoder and judge it. With no further word: X-PhiNet on embedded images, a few minutes on a CPU.
+    """Pretrain and evaluate an encoder. Without options: X-PhiNet on embedded images, a few minutes on a CPU.
 
     Example: phinets train --method phinet --epochs 8 --weight-decay 2e-5 --out runs/first
     """
@@ -39,9 +41,9 @@ class Train:
     overwrite: bool = False
     """Replace the run that is in the folder."""
     resume: Path | None = None
-    """Go on with the run in this folder from its last checkpoint; only how it is computed and kept may change."""
+    """Resume the run in this folder from its last checkpoint; only compute and saving options may change."""
     or_resume: bool = False
-    """Go on with the run in --out if there is one, else begin it: for jobs that are started again and again."""
+    """Resume the run in --out if there is one, else start it: for jobs that are restarted automatically."""
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
     run: PretrainConfig = field(default_factory=PretrainConfig)
@@ -54,12 +56,12 @@ def command(words: list[str]) -> Outcome:
     except UserError as error:
         raise CommonError(str(error)) from error
     with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
-        record = _trained(options, terminal)
+        record = _train(options, terminal)
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
-def _trained(options: Train, callback: "Terminal") -> RunRecord:
-    with leaving_at_once():  # torch comes in here, after --help and bad words
+def _train(options: Train, callback: "Terminal") -> RunRecord:
+    with exit_on_interrupt():  # imports torch, after --help and errors in the options
         from phinets.runs.trainer import resume, run
 
     if options.resume is not None:
@@ -70,7 +72,7 @@ def _trained(options: Train, callback: "Terminal") -> RunRecord:
 
 
 def parse(words: list[str]) -> Train:
-    """The options that the words give, on top of the recipe, config file or run that they name."""
+    """The options, on top of the recipe, config file or run that they name."""
     options = parse_words(Train, "train", words, default=Train(run=_start(words)))
     require_place(options, {"resume": options.resume})
     return options
@@ -78,35 +80,77 @@ def parse(words: list[str]) -> Train:
 
 def _start(words: list[str]) -> PretrainConfig:
     """The run that all other options change."""
-    named = looked_ahead(words, ("recipe", "config", "resume"))
-    require_one(named)
-    if "config" in named:
-        return read_config_of(PretrainConfig, Path(named["config"]))
-    if "resume" in named:
-        return config_in(PretrainConfig, named["resume"])
-    return recipe(named.get("recipe", "default"))
+    start = peek_options(words, ("recipe", "config", "resume"))
+    require_one(start)
+    if "config" in start:
+        return read_config_of(PretrainConfig, Path(start["config"]))
+    if "resume" in start:
+        return config_in(PretrainConfig, start["resume"])
+    return recipe(start.get("recipe", "default"))
+
+
+class FolderOptions(Protocol):
+    """The options about the run folder."""
+
+    @property
+    def out(self) -> Path | None: ...
+    @property
+    def overwrite(self) -> bool: ...
+    @property
+    def or_resume(self) -> bool: ...
+
+
+def peek_options(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
+    """The values of these options among the words, before the words are parsed."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in names:
+        parser.add_argument(f"--{name}", nargs="?")
+    values = vars(parser.parse_known_args(words)[0])
+    return {name: values[name.replace("-", "_")] for name in names if values[name.replace("-", "_")] is not None}
+
+
+def require_one(starts: Mapping[str, str]) -> None:
+    """Refuse two starting points."""
+    if len(starts) > 1:
+        raise UserError(f"{' and '.join(f'--{name}' for name in starts)} exclude each other. Use one of them.")
+
+
+def config_in(kind: type[C], folder: str) -> C:
+    """The settings of the run in a folder."""
+    if not (Path(folder) / CONFIG).exists():
+        raise UserError(f"'{folder}' holds no run to resume: it has no {CONFIG}.")
+    return read_config_of(kind, Path(folder) / CONFIG)
+
+
+def require_place(options: FolderOptions, resumed: Mapping[str, Path | None]) -> None:
+    """Refuse contradicting options about the folder; `resumed` are those that name an existing run."""
+    if options.or_resume and (options.out is None or options.overwrite):
+        raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
+    for name, place in resumed.items():
+        if place is not None and (options.out is not None or options.overwrite or options.or_resume):
+            raise UserError(f"--{name} uses the run's own folder: leave out --out, --overwrite and --or-resume.")
 
 
 class Terminal:
-    """An onlooker that shows the run on a console."""
+    """A callback that shows the run on a console."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.bar: LiveBar | None = None
 
     def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
-        """Say what is about to happen, and where."""
+        """Print the run and its folder, and start the bar."""
         self.console.print(
-            f"{config.method} · {config.backbone} · {config.learned_from} · {config.length}, batch {config.batch} "
-            f"({steps} steps{f', going on after {done}' if done else ''}) → {folder}",
+            f"{config.method} · {config.backbone} · {config.data_names} · {config.length}, batch {config.batch} "
+            f"({steps} steps{f', resuming after {done}' if done else ''}) → {folder}",
             highlight=False,
             markup=False,
             soft_wrap=True,
         )
         self.bar = LiveBar(self.console, steps, done)
 
-    def judged(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The end shows it."""
+    def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Shown at the end."""
 
     def on_step(self, row: Mapping[str, Any], pace: "Pace") -> None:
         """Move the bar."""
@@ -114,12 +158,12 @@ class Terminal:
         self.bar.on_step(row, pace.images_per_second, pace.data_wait)
 
     def on_eval(self, row: Mapping[str, Any]) -> None:
-        """Show the look."""
+        """Show the evaluation."""
         assert self.bar is not None
         self.bar.on_eval(row)
 
     def on_message(self, text: str) -> None:
-        """Say it above the bar."""
+        """Print above the bar."""
         self.console.print(text, style="bold red", markup=False, highlight=False)
 
     def __enter__(self) -> Self:

@@ -1,20 +1,20 @@
-"""A stream of tasks as a value: which tasks, what is remembered of them, and how they are read out."""
+"""The settings of a run over a stream of tasks: tasks, replay and readout."""
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
-from phinets.config.errors import UserError, require_finite
-from phinets.config.run import Optimization, TrainConfig, require_warmup
+from phinets.config.errors import UserError, require_at_least, require_finite
+from phinets.config.run import EvalConfig, Optimization, TrainConfig, require_warmup
 
 Readout = Literal["task-knn", "task-linear", "class-knn", "class-linear"]
-"""Who is asked what: `task-…` decides among a task's own classes, knowing that task's training images; `class-…` among
-all classes that have come so far, knowing the images of all of them. By kNN, or by the cached linear probe."""
+"""`task-…` decides among a task's own classes, from its own training images; `class-…` among all classes so far, from
+the images of all tasks so far. By kNN, or by the cached linear probe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tasks:
-    """What a stream's tasks are: classes of one data set, or one data set each."""
+class StreamOptions:
+    """What the tasks are: classes of one data set, or one data set each."""
 
     tasks: str | None = None
     """Tasks × classes in each, e.g. 5x2 or 20x5; unset: two classes in each."""
@@ -31,8 +31,7 @@ class Tasks:
         _ = self.shape
         if self.class_order and self.order_seed is not None:
             raise UserError("--class-order and --order-seed both say how the classes come. Use one of them.")
-        if self.order_seed is not None and self.order_seed < 0:
-            raise UserError(f"order_seed is {self.order_seed}, but must be a whole number from 0.")
+        require_at_least(self, order_seed=0)
         by_class = self.tasks is not None or self.class_order or self.order_seed is not None
         if by_class and (self.task_data or self.split == "domain"):
             raise UserError(
@@ -52,21 +51,21 @@ class Tasks:
         """`tasks` as (how many, classes in each)."""
         if self.tasks is None:
             return None
-        found = re.fullmatch(r"(\d+)\s*[x×]\s*(\d+)", self.tasks.strip())
-        if found is None or int(found[1]) < 1 or int(found[2]) < 1:
+        match = re.fullmatch(r"(\d+)\s*[x×]\s*(\d+)", self.tasks.strip())
+        if match is None or int(match[1]) < 1 or int(match[2]) < 1:
             raise UserError(f"tasks is '{self.tasks}', but must be TASKSxCLASSES such as 5x2, 20x5 or 10x10.")
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
-    """What is done against forgetting."""
+class ReplayOptions:
+    """Replay and distillation against forgetting."""
 
     replay: Literal["none", "plain", "mixup"] = "none"
-    """What is learned again from the buffer: nothing (finetune), its images beside the new ones, or both mixed
+    """Replay from the buffer: none (finetune), its images beside the new ones, or mixed with them
     (LUMP, Madaan et al. 2022)."""
     buffer: int = 256
-    """Images in the buffer: a uniform sample of all that was seen (reservoir)."""
+    """Images in the buffer: a uniform sample of all earlier ones (reservoir)."""
     mixup_alpha: float = 0.4
     """λ ~ Beta(α, α), one for each batch; RM-SimSiam's authors used 0.3 on CIFAR-10 and 0.26 on CIFAR-100."""
     distil: Literal["none", "cassle"] = "none"
@@ -92,61 +91,62 @@ class Remembering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How the accuracy matrix is read out. k, temperature and bank are those of the judging."""
+class ReadoutOptions:
+    """How the accuracy matrix is computed; k, temperature and bank are those of the evaluation."""
 
     readouts: tuple[Readout, ...] = ("task-knn",)
-    """What is asked: task-knn, task-linear, class-knn, class-linear."""
+    """Readouts: task-knn, task-linear, class-knn, class-linear."""
     k_rule: Literal["fixed", "tasks-seen"] = "fixed"
     """Neighbors of kNN: always num_neighbors, or as many as there were tasks so far, as in UCL's code."""
-    encoders: Literal["every", "fast", "slow"] = "every"
-    """Whose features: of every encoder that the method has, or of one."""
     evals_per_task: int = 1
-    """How often in each task, evenly; the last at its end, which is the matrix's row."""
+    """Evaluations in each task, evenly spaced; the last one, at its end, is the matrix's row."""
 
     def __post_init__(self) -> None:
         if not self.readouts:
-            raise UserError("there is no readout. Name one at least: task-knn, task-linear, class-knn, class-linear.")
+            raise UserError("readouts is empty. Name at least one: task-knn, task-linear, class-knn, class-linear.")
         if len(set(self.readouts)) < len(self.readouts):
             raise UserError(f"readouts names one twice: {' '.join(self.readouts)}. Name each once.")
-        if self.evals_per_task < 1:
-            raise UserError(f"evals_per_task is {self.evals_per_task}, but must be at least 1.")
+        require_at_least(self, evals_per_task=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """A task that came after the run was finished."""
+class AppendedTask:
+    """A task that was appended to a finished run."""
 
     data: str
     """Its images: folder:PATH, npz:FILE, or any name."""
     epochs: int
-    """Passes over them."""
+    """Epochs of the task."""
     classes: tuple[str, ...] = ()
     """Only these of its classes."""
     train_images: int | None = None
-    """How many training images; unset: all there are."""
+    """Number of training images; unset: all."""
     test_images: int | None = None
-    """How many test images; unset: all there are."""
+    """Number of test images; unset: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinualConfig(TrainConfig):
-    """A whole run over a stream of tasks. What is not said is as in UCL's code (Madaan et al. 2022)."""
+    """A whole run over a stream of tasks. Defaults are those of UCL's code (Madaan et al. 2022)."""
+
+    SLOW_CHOICES: ClassVar[tuple[str, ...]] = ("slow",)
+    """Choices of `evaluation.encoder` that need a slow encoder; "both" means every encoder that there is."""
 
     views: str = "ucl"
     """Which augmentations; a plan's name."""
     batch: int = 256
     """Images per step."""
     optimization: Optimization = field(default_factory=lambda: Optimization(schedule="constant", warmup_epochs=0.0))
+    evaluation: EvalConfig = field(default_factory=lambda: EvalConfig(encoder="both"))
     epochs_per_task: int = 200
-    """Passes over the images of each task. The learning rate's schedule begins anew with each task."""
-    stream: Tasks = field(default_factory=Tasks)
-    memory: Remembering = field(default_factory=Remembering)
-    reading: Reading = field(default_factory=Reading)
+    """Epochs of each task. The learning rate schedule starts again with each task."""
+    stream: StreamOptions = field(default_factory=StreamOptions)
+    memory: ReplayOptions = field(default_factory=ReplayOptions)
+    reading: ReadoutOptions = field(default_factory=ReadoutOptions)
     keep_tasks: bool = False
-    """Keep the checkpoint at the end of each task for good, beside the last two."""
-    appended: tuple[Appended, ...] = ()
-    """Tasks that were appended afterwards; --append writes them."""
+    """Keep the checkpoint at the end of each task, beside the last two."""
+    appended: tuple[AppendedTask, ...] = ()
+    """Tasks that were appended later, by --append."""
 
     def __post_init__(self) -> None:
         TrainConfig.__post_init__(self)
@@ -154,7 +154,7 @@ class ContinualConfig(TrainConfig):
         for task in self.appended:
             require_warmup("task", self.optimization, task.epochs, "--epochs-per-task")
         if self.saving.keep_epochs:
-            raise UserError("--keep-epochs counts passes over one body of images. Use --keep-tasks in a stream.")
+            raise UserError("--keep-epochs is for `phinets train`. Use --keep-tasks for a stream of tasks.")
         if self.memory.replay != "none" and self.memory.buffer < self.batch:
             raise UserError(
                 f"the buffer holds {self.memory.buffer} images, but a step draws a batch of {self.batch} from it. "
@@ -163,7 +163,7 @@ class ContinualConfig(TrainConfig):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of all data that are learned from."""
+        """The names of all training data."""
         return (*(self.stream.task_data or (self.data,)), *(task.data for task in self.appended))
 
     @property
@@ -173,16 +173,16 @@ class ContinualConfig(TrainConfig):
 
     @property
     def length(self) -> str:
-        """How long it is, in words."""
+        """Its length in words."""
         return f"{self.epochs_per_task} epochs per task"
 
-    def lasting(self, ends: tuple[int, ...]) -> frozenset[int]:
-        """At which of the tasks' last steps the checkpoint stays: all if told so, else where it was once finished."""
+    def permanent_checkpoints(self, ends: tuple[int, ...]) -> frozenset[int]:
+        """The ends of all tasks with `keep_tasks`, else those where the run was once finished."""
         return frozenset(ends if self.keep_tasks else ends[len(ends) - len(self.appended) - 1 : -1])
 
     @property
     def strategy(self) -> str:
-        """What is done against forgetting, in words."""
+        """Replay and distillation in words."""
         memory = self.memory
         replay = {
             "none": "finetune",

@@ -19,7 +19,7 @@ def to_plain(value: Any) -> Any:
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
-    return value
+    return {key: to_plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def differences(one: Any, other: Any, where: str = "") -> dict[str, tuple[Any, Any]]:
@@ -83,6 +83,8 @@ def _value(hint: Any, item: Any, where: str) -> Any:
         return item
     if origin is tuple:
         return _tuple(get_args(hint), item, where)
+    if origin is dict and isinstance(item, Mapping):
+        return {key: _value(get_args(hint)[1], entry, f"{where}.{key}") for key, entry in item.items()}
     return _scalar(hint, item, where)
 
 

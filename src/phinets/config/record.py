@@ -1,4 +1,4 @@
-"""What a run leaves behind, as values that reports can read without torch."""
+"""Summaries and records of runs, readable without torch."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,8 +19,8 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What every finished run can say of itself."""
+class BaseSummary:
+    """The fields of every run's summary."""
 
     method: str
     backbone: str
@@ -35,17 +35,17 @@ class Learned:
     bad_images: int
     """Images that could not be used and were skipped; metrics.jsonl names them."""
     seconds: float
-    """The whole run, judging included."""
+    """The whole run, evaluation included."""
     images_per_second: float
     """While training."""
     data_wait: float
     """Share of the training time in which the step waited for its views."""
     protocol: str
-    """How its numbers were got, in words."""
+    """How the numbers were computed, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary(Learned):
+class Summary(BaseSummary):
     """The numbers of a finished run: summary.json."""
 
     knn: float | None
@@ -53,7 +53,7 @@ class Summary(Learned):
     linear: float | None
     """Percent right by the linear probe."""
     knn_slow: float | None = None
-    """The same of the slow encoder, where it was judged beside the fast one."""
+    """The same of the slow encoder, where both were evaluated."""
     linear_slow: float | None = None
     knn_untrained: float | None
     linear_untrained: float | None
@@ -73,7 +73,7 @@ class RunRecord:
 
 
 Accuracies = tuple[float | None, ...]
-"""Percent right on each task, in the stream's order; None where it could not be asked."""
+"""Percent right on each task, in the stream's order; None where it could not be computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class AccuracyMatrix:
     readout: Readout
     encoder: EncoderName
     matrix: tuple[Accuracies, ...]
-    """a[t][i]: percent right on task i once task t was learned; full, save for tasks that were appended after t."""
+    """a[t][i]: percent right on task i after task t; full, except for tasks that were appended after t."""
     untrained: Accuracies
     """The same of the encoder before its first step."""
     average: float | None
@@ -103,7 +103,7 @@ class AccuracyMatrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContinualSummary(Learned):
+class ContinualSummary(BaseSummary):
     """The numbers of a finished run over a stream: its summary.json."""
 
     tasks: tuple[str, ...]
@@ -122,5 +122,5 @@ class ContinualRecord:
     environment: dict[str, Any]
     summary: ContinualSummary
     journal: list[dict[str, Any]]
-    """With one row of kind `reading` for each time the matrix was read: step, epoch, task (how many are learned, or the
-    number of the one being learned), share (of that task), readout, encoder, accuracies."""
+    """With a `task-eval` row for every evaluation, readout and encoder: step, epoch, task (its number from 1; 0:
+    untrained), share (of that task that is done), readout, encoder, accuracies."""

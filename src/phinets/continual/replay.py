@@ -1,4 +1,4 @@
-"""Learning again from what was seen: LUMP's mixup with a reservoir (Madaan et al. 2022), and plain replay."""
+"""Replay: LUMP's mixup with a reservoir (Madaan et al. 2022), and plain replay."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,137 +9,136 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phinets.config.continual import Remembering
+from phinets.config.continual import ReplayOptions
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import PLANS
 from phinets.data import Images
 from phinets.runtime import distributed
 from phinets.training.loader import MicroBatch, ViewLoader
-from phinets.views import Share, Views, make_views, random_stream
+from phinets.views import BatchSlice, Views, make_views, random_stream
 from phinets.views.augment import central
 
 
 class Replay:
-    """The memory of a training loop: what each batch leaves behind, and what of it each later batch is shown with.
+    """The replay buffer of a training loop.
 
-    The first step fills the buffer with its own batch; from the second on a batch is drawn from it, none twice. All
-    that is drawn is a function of (seed, step), and part `number` takes its own rows of it: neither the number of parts
-    nor that of processes changes what is seen. Every process holds the whole buffer, on the device that learns.
+    The first step fills the buffer with its batch; from the second on, each step samples a batch from it without
+    replacement. The sample is a function of (seed, step), and each micro-batch takes its own rows of it, so neither the
+    number of micro-batches nor that of processes changes it. Every process holds the whole buffer on its device.
     """
 
-    def __init__(self, remembering: Remembering, loader: ViewLoader) -> None:
-        """`loader` is that of any task: what is asked of it is the same in all."""
-        assert remembering.replay != "none"
-        assert remembering.buffer >= loader.batch
-        self.remembering = remembering
+    def __init__(self, options: ReplayOptions, loader: ViewLoader) -> None:
+        """`loader` is that of any task: seed, batch and image size are the same in all."""
+        assert options.replay != "none"
+        assert options.buffer >= loader.batch
+        self.options = options
         self.loader = loader
-        self.reservoir = Reservoir(
-            remembering.buffer, loader.seed, loader.size, device=loader.device, dtype=loader.dtype
-        )
+        self.reservoir = Reservoir(options.buffer, loader.seed, loader.size, device=loader.device, dtype=loader.dtype)
 
-    def recalled(self, step: int, number: int, part: MicroBatch) -> Views:
-        """The views of part `number` of a step, mixed with those of remembered images or followed by them."""
+    def mix(self, step: int, number: int, batch: MicroBatch) -> Views:
+        """The views of micro-batch `number` of a step, mixed with those of replayed images or followed by them."""
         if not self.reservoir.filled:
-            return part.views
-        share = self.loader.place(number)
-        slots = self.drawn(step)[share.first : share.first + len(part.rows)].to(self.loader.device)
-        if self.remembering.replay == "mixup":
-            ours = share_of_the_new(self.loader.seed, step, self.remembering.mixup_alpha)
-            return _joined(part.views, self._once_more(step, slots, share), lambda new, old: torch.lerp(old, new, ours))
-        return _joined(part.views, self._afresh(step, slots, share), lambda new, old: torch.cat([new, old]))
+            return batch.views
+        share = self.loader.share(number)
+        slots = self.sample(step)[share.first : share.first + len(batch.rows)].to(self.loader.device)
+        if self.options.replay == "mixup":
+            weight = mixup_weight(self.loader.seed, step, self.options.mixup_alpha)
+            replayed = self._lump_views(step, slots, share)
+            return _join(batch.views, replayed, lambda new, old: torch.lerp(old, new, weight))
+        return _join(batch.views, self._plan_views(step, slots, share), lambda new, old: torch.cat([new, old]))
 
-    def drawn(self, step: int) -> Tensor:
-        """The slots that a step's batch is shown with: (batch,), none twice."""
+    def sample(self, step: int) -> Tensor:
+        """The slots that a step replays: (batch,), without replacement."""
         stream = random_stream(self.loader.seed, "recall", step)
         return torch.randperm(self.reservoir.filled, generator=stream)[: self.loader.batch]
 
-    def _once_more(self, step: int, slots: Tensor, share: Share) -> Views:
-        """As LUMP shows them: the image cropped and flipped, the second view as it was; the anchor as the plan says."""
+    def _lump_views(self, step: int, slots: Tensor, share: BatchSlice) -> Views:
+        """LUMP's views: the image cropped and flipped, the second view as stored; the anchor of the plan."""
         loader, images = self.loader, self.reservoir.images[slots]
         plan = replace(loader.plan, first=PLANS["ucl-replay"].first, second="first")
         original: Anchor | None = "original" if loader.anchor == "original" else None
         stream = random_stream(loader.seed, "recall-views", step)
-        seen = make_views(images, plan, stream, anchor=original, size=loader.size, share=share)
-        anchor = seen.anchor
+        views = make_views(images, plan, stream, anchor=original, size=loader.size, share=share)
+        anchor = views.anchor
         if loader.anchor == "augmented":
             stream = random_stream(loader.seed, "recall-anchor", step)
             own = replace(loader.plan, second="first")
             anchor = make_views(images, own, stream, anchor=None, size=loader.size, share=share).first
-        return loader.laid_out(Views(seen.first, self.reservoir.views[slots], anchor))
+        return loader.to_layout(Views(views.first, self.reservoir.views[slots], anchor))
 
-    def _afresh(self, step: int, slots: Tensor, share: Share) -> Views:
-        """As the run's own plan shows any image."""
+    def _plan_views(self, step: int, slots: Tensor, share: BatchSlice) -> Views:
+        """Views of the run's own plan."""
         loader, stream = self.loader, random_stream(self.loader.seed, "recall-views", step)
         images = self.reservoir.images[slots]
-        return loader.laid_out(
+        return loader.to_layout(
             make_views(images, loader.plan, stream, anchor=loader.anchor, size=loader.size, share=share)
         )
 
-    def keep(self, step: int, parts: Sequence[MicroBatch], images: Images) -> None:
-        """Offer the images of a step and their second views to the buffer; only those that it takes are fetched.
+    def add(self, step: int, batches: Sequence[MicroBatch], images: Images) -> None:
+        """Offer the images of a step and their second views to the buffer; only those that it takes are loaded.
 
-        Which these are is known to all processes beforehand: either all exchange what they found, or none does.
+        All processes know which these are, so either all exchange them or none does.
         """
         slots = self.reservoir.slots(step * self.loader.batch, self.loader.batch)
-        rows = staying(slots)
-        found = [self._found(number, part, images, rows) for number, part in enumerate(parts)] if len(rows) else []
+        rows = surviving_rows(slots)
+        items = [self._select(number, batch, images, rows) for number, batch in enumerate(batches)] if len(rows) else []
         if len(rows) and distributed.world_size() > 1:
-            found = distributed.gather_objects([tuple(value.cpu() for value in one) for one in found])
-        self.reservoir.put(slots, *self._in_turn(found))
+            items = distributed.gather_objects([tuple(value.cpu() for value in item) for item in items])
+        self.reservoir.put(slots, *self._in_order(items))
 
-    def _found(self, number: int, part: MicroBatch, images: Images, rows: Tensor) -> tuple[Tensor, ...]:
-        """Those of the batch's `rows` that this part has: their numbers, images and second views."""
-        first, size = self.loader.place(number).first, self.loader.size
-        mine = rows[(rows >= first) & (rows < first + len(part.rows))]
-        here = mine - first
-        taken = torch.empty(0, 3, size, size, dtype=torch.uint8)
-        if len(mine):
-            taken = brought_to(images.take(part.rows[here]).images, size)
-        return mine, taken, part.views.second[here.to(part.views.second.device)]
+    def _select(self, number: int, batch: MicroBatch, images: Images, rows: Tensor) -> tuple[Tensor, ...]:
+        """Those of the batch's `rows` that are in a micro-batch: their numbers, images and second views."""
+        first, size = self.loader.share(number).first, self.loader.size
+        own = rows[(rows >= first) & (rows < first + len(batch.rows))]
+        local = own - first
+        selected = torch.empty(0, 3, size, size, dtype=torch.uint8)
+        if len(own):
+            selected = resize(images.fetch(batch.rows[local]).images, size)
+        return own, selected, batch.views.second[local.to(batch.views.second.device)]
 
-    def _in_turn(self, found: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
-        """The images and views of all parts in the batch's order."""
-        if not found:
+    def _in_order(self, items: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
+        """The images and views of all micro-batches in the batch's order."""
+        if not items:
             return self.reservoir.images[:0], self.reservoir.views[:0]
-        rows, images, views = (torch.cat(values) for values in zip(*found, strict=True))
+        rows, images, views = (torch.cat(values) for values in zip(*items, strict=True))
         order = rows.argsort()
         return images[order], views[order.to(views.device)]
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must hold of it."""
+        """What a checkpoint stores."""
         return self.reservoir.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Remember what `state` was taken from."""
+        """Load a stored state."""
         self.reservoir.restore(state)
 
 
-def share_of_the_new(seed: int, step: int, alpha: float) -> float:
+def mixup_weight(seed: int, step: int, alpha: float) -> float:
     """λ ~ Beta(α, α), one for each step: how much of a mixed image is the new one."""
     stream = random_stream(seed, "lambda", step)
     legacy = np.random.RandomState(stream.initial_seed())  # the generator whose numbers no version of numpy may change
     return float(legacy.beta(alpha, alpha))
 
 
-def brought_to(images: Tensor, size: int) -> Tensor:
-    """Images uint8 (n, 3, height, width) as an evaluator shows them at another size, in whole levels again."""
+def resize(images: Tensor, size: int) -> Tensor:
+    """Images uint8 (n, 3, height, width) resized and center-cropped, as uint8 again."""
     if images.shape[2:] == (size, size):
         return images
     return central(images, size, size).mul_(255).round_().clamp_(0, 255).to(torch.uint8)
 
 
-def _joined(new: Views, old: Views, join: Callable[[Tensor, Tensor], Tensor]) -> Views:
-    """New and remembered views joined, each with its like."""
+def _join(new: Views, old: Views, join: Callable[[Tensor, Tensor], Tensor]) -> Views:
+    """Join new and replayed views, view by view."""
     anchor = None if new.anchor is None or old.anchor is None else join(new.anchor, old.anchor)
     return Views(join(new.first, old.first), join(new.second, old.second), anchor)
 
 
 class Reservoir:
-    """Slots for images: after n items, each of them is held with chance capacity/n, or surely where all fit.
+    """Reservoir sampling: after n items, each of them is stored with probability min(1, capacity/n).
 
-    An item is an image as it was, uint8 (3, s, s), and one view of it as it was then, float (3, s, s). Which slot item
-    n takes is a pure function of (seed, n), whatever the batches in which the items come.
+    An item is an image, uint8 (3, s, s), and one view of it, float (3, s, s). The slot of item n is a pure function of
+    (seed, n), whatever the batch size.
     """
 
     def __init__(
@@ -152,15 +151,15 @@ class Reservoir:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.capacity = capacity
-        self.seen = 0
+        self.count = 0
         self.images = torch.zeros(capacity, 3, size, size, dtype=torch.uint8, device=device)
         self.views = torch.zeros(capacity, 3, size, size, dtype=dtype, device=device)
         self._key = int.from_bytes(blake2b(repr((seed, "reservoir")).encode(), digest_size=16).digest(), "little")
 
     @property
     def filled(self) -> int:
-        """How many slots hold something: those from 0 on."""
-        return min(self.seen, self.capacity)
+        """The number of used slots, which are the first ones."""
+        return min(self.count, self.capacity)
 
     def slots(self, first: int, n: int) -> Tensor:
         """The slots of the items `first`, …, `first` + n − 1, counted from 0 over the whole run; −1 for none.
@@ -171,37 +170,37 @@ class Reservoir:
         """
         items = np.arange(first, first + n, dtype=np.uint64)
         words = np.random.Philox(key=self._key).advance(first // 4).random_raw(first % 4 + n)[first % 4 :]
-        drawn = np.where(items < self.capacity, items, words % (items + np.uint64(1)))
-        return torch.from_numpy(np.where(drawn < self.capacity, drawn, -1).astype(np.int64))
+        slots = np.where(items < self.capacity, items, words % (items + np.uint64(1)))
+        return torch.from_numpy(np.where(slots < self.capacity, slots, -1).astype(np.int64))
 
     def put(self, slots: Tensor, images: Tensor, views: Tensor) -> None:
-        """Take in the next n items in turn: their slots (n), and the images and views of the `staying` among them."""
-        here = slots[staying(slots)].to(self.images.device)
+        """Store the next n items: their slots (n), and images and views of their `surviving_rows`."""
+        here = slots[surviving_rows(slots)].to(self.images.device)
         self.images[here] = images.to(self.images.device)
         self.views[here] = views.to(self.views)
-        self.seen += len(slots)
+        self.count += len(slots)
 
     def state(self) -> dict[str, Any]:
-        """What it holds, on the CPU: all that the next items depend on, beside capacity and seed."""
-        held = slice(self.filled)
-        return {"seen": self.seen, "images": self.images[held].cpu().clone(), "views": self.views[held].cpu().clone()}
+        """Its content, on the CPU; with capacity and seed, all that the next items depend on."""
+        used = slice(self.filled)
+        return {"count": self.count, "images": self.images[used].cpu().clone(), "views": self.views[used].cpu().clone()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Hold what `state` was taken from."""
-        seen, images, views = int(state["seen"]), state["images"], state["views"]
-        room = self.images[: min(seen, self.capacity)]
+        """Load a stored state."""
+        count, images, views = int(state["count"]), state["images"], state["views"]
+        room = self.images[: min(count, self.capacity)]
         if images.shape != room.shape or views.shape != room.shape:
             raise UserError(
-                f"the checkpoint's buffer holds {tuple(images.shape)} after {seen} images, but this run's would hold "
-                f"{tuple(room.shape)}. Use the --buffer and --image-size that the run began with."
+                f"the checkpoint's buffer holds {tuple(images.shape)} after {count} images, but this run's would hold "
+                f"{tuple(room.shape)}. Use the --buffer and --image-size of the start of the run."
             )
-        self.seen = seen
+        self.count = count
         self.images[: len(images)] = images.to(self.images.device)
         self.views[: len(views)] = views.to(self.views)
 
 
-def staying(slots: Tensor) -> Tensor:
-    """Which of n items, taken in one after another, are held in the end: of two that take one slot, the later.
+def surviving_rows(slots: Tensor) -> Tensor:
+    """Which of n items, stored one after another, remain: of two with the same slot, the later.
 
     slots: int64 (n), −1 for none → their rows, ascending.
     """

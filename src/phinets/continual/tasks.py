@@ -8,13 +8,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from phinets.config.continual import Appended, ContinualConfig, Tasks
+from phinets.config.continual import AppendedTask, ContinualConfig, StreamOptions
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data import Files, Images, ImageSet, Split, fingerprint, load, load_task
-from phinets.data.choice import class_number
+from phinets.data import DataSplits, Files, Images, ImageSet, fingerprint, load, load_task
+from phinets.data.decode import printable
 from phinets.data.folder import TEST_FOLDERS
-from phinets.data.pictures import shown
+from phinets.data.image_sets import class_number
 from phinets.views import random_stream
 
 NAMED = 3
@@ -46,15 +46,15 @@ class Stream:
     classes: tuple[str, ...] = ()
     """The classes of all tasks, in the order in which they come."""
 
-    def followed_by(self, name: str, split: Split) -> "Stream":
+    def followed_by(self, name: str, split: DataSplits) -> "Stream":
         """The same stream and one more task: classes of a known name keep their number, the others get the next ones.
 
         What is learned from keeps images without a label; what is known and asked about has none of them.
         """
         classes = self.classes + tuple(new for new in split.classes if new not in self.classes)
         numbers = torch.tensor([*(classes.index(one) for one in split.classes), -1])  # so that −1 finds −1
-        train, test = _renumbered(split.train, numbers), _renumbered(split.test, numbers).labelled
-        known = train.labelled if split.bank is None else _renumbered(split.bank, numbers).labelled
+        train, test = _renumbered(split.train, numbers), _renumbered(split.test, numbers).labeled
+        known = train.labeled if split.bank is None else _renumbered(split.bank, numbers).labeled
         task = Task(name=self.free_name(name), train=train, known=known, test=test)
         return Stream(tasks=(*self.tasks, task), classes=classes)
 
@@ -79,7 +79,7 @@ def stream(config: ContinualConfig) -> Stream:
     return found
 
 
-def _source(source: DataOptions, more: Appended) -> DataOptions:
+def _source(source: DataOptions, more: AppendedTask) -> DataOptions:
     """An appended task says itself which images it has; where they lie and how large they are seen the run says."""
     return replace(source, classes=more.classes, train_images=more.train_images, test_images=more.test_images)
 
@@ -93,8 +93,8 @@ def fingerprints(stream: Stream) -> dict[str, str]:
     }
 
 
-def _split_of(task: Task) -> Split:
-    return Split(task.train, task.test, (), task.parts.get("bank"))
+def _split_of(task: Task) -> DataSplits:
+    return DataSplits(task.train, task.test, (), task.parts.get("bank"))
 
 
 def _first_tasks(config: ContinualConfig) -> Stream:
@@ -124,12 +124,12 @@ def _by_domain(config: ContinualConfig) -> Stream:
     return found
 
 
-def _loaded(name: str, source: DataOptions, number: int) -> Split:
+def _loaded(name: str, source: DataOptions, number: int) -> DataSplits:
     """The data of a task, or what is wrong with them and with which task."""
     try:
         return load_task(name, source)
     except UserError as error:
-        raise UserError(f"task {number}, '{shown(name)}': {error}") from error
+        raise UserError(f"task {number}, '{printable(name)}': {error}") from error
 
 
 def _renumbered(part: ImageSet, numbers: Tensor) -> ImageSet:
@@ -139,7 +139,7 @@ def _renumbered(part: ImageSet, numbers: Tensor) -> ImageSet:
 def _last_component(data: str) -> str:
     """What a person calls data: the last folder or file of their place, else their name."""
     _, colon, place = data.partition(":")
-    return shown(os.path.basename(os.path.abspath(os.path.expanduser(place))) if colon else data) or data
+    return printable(os.path.basename(os.path.abspath(os.path.expanduser(place))) if colon else data) or data
 
 
 def _domains(data: str) -> list[str]:
@@ -155,14 +155,16 @@ def _domains(data: str) -> list[str]:
         found = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError as error:
         raise UserError(
-            f"'{shown(root)}' can't be looked into: {error.strerror}. Say --data folder:PATH, with a folder for each "
+            f"'{printable(root)}' can't be looked into: {error.strerror}. Say --data folder:PATH, with a folder for each "
             "domain inside."
         ) from error
     if not found:
-        raise UserError(f"'{shown(root)}' holds no folders to take for domains. Put each domain into one of its own.")
+        raise UserError(
+            f"'{printable(root)}' holds no folders to take for domains. Put each domain into one of its own."
+        )
     if "train" in found and set(found) & set(TEST_FOLDERS):
         raise UserError(
-            f"'{shown(root)}' holds {' and '.join(found)}, which are parts of one data set, no domains. Put each "
+            f"'{printable(root)}' holds {' and '.join(found)}, which are parts of one data set, no domains. Put each "
             "domain into a folder of its own, with those inside of it."
         )
     return [f"folder:{root / name}" for name in found]
@@ -170,20 +172,20 @@ def _domains(data: str) -> list[str]:
 
 def _by_class(config: ContinualConfig) -> Stream:
     split = load(config.data, config.source)
-    if not split.classes or any(part.labels is None for part in split.parts.values()):
+    if not split.classes or any(part.labels is None for part in split.splits.values()):
         raise UserError(
-            f"'{shown(config.data)}' has no labels to split it by class. Put pictures into one folder per class, use "
+            f"'{printable(config.data)}' has no labels to split it by class. Put pictures into one folder per class, use "
             "labelled data, or say what each task has: --task-data A B C."
         )
     order = _order(split.classes, config.stream)
-    of = "--class-order names" if config.stream.class_order else f"'{shown(config.data)}' has"
+    of = "--class-order names" if config.stream.class_order else f"'{printable(config.data)}' has"
     count, each = _shape(config.stream, len(order), f"{of} {len(order)}")
     order = order[: count * each]
     numbers = torch.full((len(split.classes) + 1,), -1)  # one more, so that −1 finds −1
     numbers[torch.tensor(order)] = torch.arange(len(order))
     classes = tuple(split.classes[i] for i in order)
     groups = [classes[i : i + each] for i in range(0, len(classes), each)]
-    parts = zip(*(_cut(part, numbers, each, count) for part in split.parts.values()), strict=True)
+    parts = zip(*(_cut(part, numbers, each, count) for part in split.splits.values()), strict=True)
     tasks = [
         Task(name=_joined(group), train=train, test=test, known=bank[0] if bank else train)
         for group, (train, test, *bank) in zip(groups, parts, strict=True)
@@ -191,7 +193,7 @@ def _by_class(config: ContinualConfig) -> Stream:
     return Stream(tasks=tuple(tasks), classes=classes)
 
 
-def _order(classes: tuple[str, ...], tasks: Tasks) -> list[int]:
+def _order(classes: tuple[str, ...], tasks: StreamOptions) -> list[int]:
     """The classes' numbers in the data set, in the order in which they come."""
     if tasks.order_seed is not None:
         numbers = torch.randperm(len(classes), generator=random_stream(tasks.order_seed, "class order"))
@@ -205,7 +207,7 @@ def _order(classes: tuple[str, ...], tasks: Tasks) -> list[int]:
     return order
 
 
-def _shape(tasks: Tasks, classes: int, of: str) -> tuple[int, int]:
+def _shape(tasks: StreamOptions, classes: int, of: str) -> tuple[int, int]:
     """How many tasks, and how many classes in each; `of` says whose classes they are."""
     count, each = tasks.shape or (classes // 2, 2)
     if tasks.shape is None and classes % 2:
@@ -233,7 +235,7 @@ def _cut(part: ImageSet, numbers: Tensor, each: int, count: int) -> Iterator[Ima
     labels = numbers[part.labels]
     for task in range(count):
         rows = ((labels >= task * each) & (labels < (task + 1) * each)).nonzero().flatten()
-        yield ImageSet(part.images.pick(rows), labels[rows])
+        yield ImageSet(part.images.subset(rows), labels[rows])
 
 
 def _joined(names: tuple[str, ...]) -> str:
@@ -267,7 +269,7 @@ def _size(images: Images) -> tuple[int, int] | None:
     """Height and width of arrays; None for pictures in files."""
     if isinstance(images, Files):
         return None
-    height, width = images.take(torch.zeros(1, dtype=torch.int64)).images.shape[2:]
+    height, width = images.fetch(torch.zeros(1, dtype=torch.int64)).images.shape[2:]
     return height, width
 
 

@@ -1,101 +1,91 @@
-"""The programme of `phinets train`: one body of images, judged against the untrained encoder and raw pixels."""
+"""`phinets train`: one data set, compared with the untrained encoder and raw pixels."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Self
 
 from torch import nn
 
 from phinets.config.record import RunRecord, Score, Summary
 from phinets.config.run import PretrainConfig
 from phinets.data import fingerprint, load
-from phinets.evaluation.evaluator import Judge, recalled
+from phinets.evaluation.evaluator import Evaluator, cached_baseline
 from phinets.reports.curves import curves_png
-from phinets.runs.run_kind import Ended, Row
-from phinets.runs.setup import RunParts, workshop
-from phinets.training.schedule import RunSchedule, TaskSchedule
+from phinets.runs.setup import Row, RunParts, RunResult, TaskImages, set_up
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pretraining:
-    """A run on one body of images."""
+class Pretrain:
+    """A pretraining run."""
 
     config: PretrainConfig
     run_parts: RunParts
-    judge: Judge
-    turns: frozenset[int] = frozenset()
+    evaluator: Evaluator
+    boundaries: frozenset[int] = frozenset()
+
+    @classmethod
+    def build(cls, config: PretrainConfig) -> Self:
+        """Check and build a run.
+
+        Raises:
+            UserError: the device, the backbone or the data can't be used.
+        """
+        setup = set_up(config)
+        split = load(config.data, config.source)
+        images = TaskImages(split.train.images, f"'{config.data}'", config.epochs)
+        run_parts = setup.run_parts([images], fingerprint(split))
+        evaluator = Evaluator(split=split, extractor=setup.extractor, protocol=config.evaluation)
+        return cls(config=config, run_parts=run_parts, evaluator=evaluator)
 
     def baseline(self) -> list[Row]:
-        """What the encoder must beat: itself untrained, and raw pixels."""
-        untrained, pixels = self._first_score(self.run_parts.judged[""]), self._first_score(None)
-        return [
-            {
-                "kind": "baseline",
-                "step": 0,
-                "epoch": 0.0,
-                "knn_untrained": untrained.knn,
-                "linear_untrained": untrained.linear,
-                "knn_pixels": pixels.knn,
-                "linear_pixels": pixels.linear,
-            }
-        ]
+        """Evaluate the untrained encoder and raw pixels."""
+        untrained = self._baseline_score(self.run_parts.evaluated_encoders[""])
+        pixels = self._baseline_score(None)
+        scores = {"knn_untrained": untrained.knn, "linear_untrained": untrained.linear}
+        scores |= {"knn_pixels": pixels.knn, "linear_pixels": pixels.linear}
+        return [{"kind": "baseline", "step": 0, "epoch": 0.0, **scores}]
 
-    def _first_score(self, encoder: nn.Module | None) -> Score:
-        """The score before anything is learned, which many runs of one process share."""
-        judge = self.judge
-        return recalled(lambda: judge.score(encoder), judge.eye, judge.final_parts, encoder, judge.protocol)
+    def _baseline_score(self, encoder: nn.Module | None) -> Score:
+        """The score before training, which the runs of one process share."""
+        own = self.evaluator
+        return cached_baseline(lambda: own.score(encoder), own.extractor, own.final_sets, encoder, own.protocol)
 
-    def between(self, step: int) -> list[Row]:
-        """Nothing: there are no turns."""
+    def online_knn(self, encoder: nn.Module) -> float | None:
+        """kNN on few images."""
+        return self.evaluator.online_knn(encoder)
+
+    def evaluate_between(self, step: int) -> list[Row]:
+        """Nothing: there are no boundaries."""
         return []
 
-    def turn(self, step: int) -> None:
-        """Nothing: there are no turns."""
+    def begin_task(self, step: int) -> None:
+        """Nothing: there are no boundaries."""
 
-    def closing(self) -> list[Row]:
-        """kNN and linear probe of what was learned."""
+    def final_rows(self) -> list[Row]:
+        """kNN and linear probe of the trained encoders."""
         scores = {
             f"{name}{ending}": value
-            for ending, encoder in self.run_parts.judged.items()
-            for name, value in asdict(self.judge.score(encoder)).items()
+            for ending, encoder in self.run_parts.evaluated_encoders.items()
+            for name, value in asdict(self.evaluator.score(encoder)).items()
         }
-        course = self.run_parts.course
-        return [{"kind": "score", "step": course.total, "epoch": course.epochs(course.total), **scores}]
+        schedule = self.run_parts.schedule
+        return [{"kind": "score", "step": schedule.total, "epoch": schedule.epochs(schedule.total), **scores}]
 
-    def record(self, ended: Ended) -> RunRecord:
+    def record(self, result: RunResult) -> RunRecord:
         """The record, with its summary."""
-        return RunRecord(
-            folder=str(ended.folder),
-            config=self.config,
-            environment=ended.environment,
-            summary=self._summary(ended),
-            journal=ended.journal,
-        )
-
-    def pictures(self, record: RunRecord) -> Mapping[str, bytes]:
-        """The learning curves."""
-        return {"curves.png": curves_png(record)}
-
-    def _summary(self, ended: Ended) -> Summary:
-        scores = {**ended.last("baseline"), **ended.last("score")}
-        return Summary(
-            **ended.learned(self.run_parts, self.judge.describe()),
+        scores = {**result.last("baseline"), **result.last("score")}
+        summary = Summary(
+            **result.summary(self.run_parts, self.evaluator.describe()),
             **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
         )
+        return RunRecord(
+            folder=str(result.folder),
+            config=self.config,
+            environment=result.environment,
+            summary=summary,
+            journal=result.journal,
+        )
 
-
-def pretraining(config: PretrainConfig) -> Pretraining:
-    """The programme of a run, or an error that says what can't be."""
-    shop = workshop(config)
-    split = load(config.data, config.source)
-    loader = shop.loader(split.train.images, f"'{config.data}'")
-    judge = Judge(split=split, eye=shop.eye, protocol=config.evaluation)
-    run_parts = RunParts(
-        config=config,
-        device=shop.precision.device,
-        train_state=shop.train_state(),
-        course=RunSchedule((TaskSchedule(loader, shop.timetable(loader, config.epochs)),)),
-        live=judge.live_knn,
-        bad_images=shop.eye.bad_images,
-        data=fingerprint(split),
-    )
-    return Pretraining(config=config, run_parts=run_parts, judge=judge)
+    def figures(self, record: RunRecord) -> Mapping[str, bytes]:
+        """The learning curves."""
+        return {"curves.png": curves_png(record)}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from phinets.config.continual import ContinualConfig, Reading, Remembering, Tasks
+from phinets.config.continual import ContinualConfig, ReadoutOptions, ReplayOptions, StreamOptions
 from phinets.config.errors import look_up
 from phinets.config.methods import LearnerOptions
 from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig
@@ -134,13 +134,13 @@ def split_shapes() -> ContinualConfig:
         batch=128,
         epochs_per_task=8,
         source=DataOptions(train_images=20_000, test_images=3_000),
-        memory=Remembering(distil_hidden=(256,)),
+        memory=ReplayOptions(distil_hidden=(256,)),
         learner=SMALL_HEADS,
         optimization=Optimization(lr=0.12, schedule="constant", warmup_epochs=0.0),
         evaluation=EvalConfig(
-            eval_every=124, online_bank=1_000, online_queries=500, final_bank=1_000, num_neighbors=50
+            encoder="both", eval_every=124, online_bank=1_000, online_queries=500, final_bank=1_000, num_neighbors=50
         ),
-        reading=Reading(readouts=("task-knn", "task-linear", "class-knn")),
+        reading=ReadoutOptions(readouts=("task-knn", "task-linear", "class-knn")),
     )
 
 
@@ -149,13 +149,13 @@ def split_cifar10() -> ContinualConfig:
     return ContinualConfig(
         method="x-phinet/cosine",
         data="cifar10",
-        evaluation=EvalConfig(eval_every=500, online_bank=5_000, online_queries=1_000),
+        evaluation=EvalConfig(encoder="both", eval_every=500, online_bank=5_000, online_queries=1_000),
     )
 
 
 def split_cifar100() -> ContinualConfig:
     """CIFAR-100 in twenty tasks of five classes, as in UCL's code (--tasks 10x10 is common, too): for a GPU."""
-    return replace(split_cifar10(), data="cifar100", stream=Tasks(tasks="20x5"))
+    return replace(split_cifar10(), data="cifar100", stream=StreamOptions(tasks="20x5"))
 
 
 def split_cifar5m() -> ContinualConfig:

@@ -1,4 +1,4 @@
-"""Going on with a run: what of its settings may change, and what a checkpoint must agree with."""
+"""Resume a run: which settings may change, what a checkpoint must agree with, and the hint after an interruption."""
 
 import json
 import re
@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import StoppedError, UserError
-from phinets.config.identity import learned
 from phinets.config.plain import differences, from_plain, to_plain
 from phinets.config.record import ContinualRecord, ContinualSummary, RunRecord, Summary
-from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.runs.setup import RunParts, settled
+from phinets.config.run import PretrainConfig, TrainConfig, learning_settings
+from phinets.runs.setup import RunParts, resolve_config
 from phinets.runtime import distributed
 from phinets.runtime.devices import is_out_of_memory
-from phinets.training.checkpoint import checkpoints, newest_checkpoint, set_aside
+from phinets.runtime.files import write_json
+from phinets.training.checkpoint import checkpoints, newest_checkpoint, rename_refused
 from phinets.training.journal import read_journal
 from phinets.training.loop import DivergedError
 from phinets.training.run_folder import (
@@ -29,94 +29,90 @@ from phinets.training.run_folder import (
     read_config,
     read_config_of,
     write_config,
-    write_json,
 )
 
 C = TypeVar("C", bound=TrainConfig)
 S = TypeVar("S", Summary, ContinualSummary)
 
 
-def resumable(kind: type[C], folder: Path, wanted: C | None) -> C:
-    """The settings to go on with: the run's own or, where `wanted` changes nothing of what is learned, those."""
+def resumable_config(kind: type[C], folder: Path, wanted: C | None) -> C:
+    """The settings to resume with: the run's own, or `wanted` where it changes nothing of what is learned."""
     if not (folder / CONFIG).exists():
-        raise UserError(f"'{folder}' holds no run to go on with: there is no {CONFIG} in it.")
+        raise UserError(f"'{folder}' holds no run to resume: it has no {CONFIG}.")
     config = read_config_of(kind, folder / CONFIG)
     if wanted is None:
         return config
-    wanted = settled(wanted)
-    changed = differences(learned(config), learned(wanted))
+    wanted = resolve_config(wanted)
+    changed = differences(learning_settings(config), learning_settings(wanted))
     if changed:
         raise UserError(
-            f"the run in '{folder}' was begun with other settings ({_listed(changed)}), and going on would mix two "
-            f"runs. Leave them out, or begin another run with --config {folder / CONFIG} --out NEW."
+            f"the run in '{folder}' has other settings ({_describe(changed)}). Leave these options out, or start "
+            f"another run with --config {folder / CONFIG} --out NEW."
         )
     return wanted
 
 
 def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
-    """The newest checkpoint of a run that can be used, None where there is none; and why newer ones were refused.
-
-    Those are set aside, so that they don't count among the ones that are kept.
-    """
+    """The newest usable checkpoint, None without one; and why newer ones were refused, which are renamed."""
     try:
-        (folder / CHECKPOINTS).mkdir(exist_ok=True)  # a run may be cut before it has one
+        (folder / CHECKPOINTS).mkdir(exist_ok=True)  # a run may be interrupted before it has one
     except OSError as error:
         raise UserError(f"'{folder / CHECKPOINTS}' can't be used for checkpoints: {error.strerror}.") from error
     state, refused = newest_checkpoint(folder / CHECKPOINTS)
-    set_aside(refused)
+    rename_refused(refused)
     return state, list(refused.values())
 
 
 def require_same_run(state: dict[str, Any], run_parts: RunParts) -> None:
     """Refuse a checkpoint of other settings or other data."""
-    changed = differences(state["run"], _as_known_to(state["run"], run_parts))
+    changed = differences(state["run"], _without_new_tasks(state["run"], run_parts))
     if changed:
         raise UserError(
-            f"the settings or the data have changed since the checkpoint was made ({_listed(changed)}). Put them back, "
-            f"or begin another run: --config {CONFIG} --out NEW."
+            f"the settings or the data have changed since the checkpoint ({_describe(changed)}). Restore them, "
+            f"or start another run: --config {CONFIG} --out NEW."
         )
 
 
-def identity(run_parts: RunParts) -> dict[str, Any]:
-    """What decides what is learned, plain: the settings, and which data they led to."""
-    return {**learned(run_parts.config), "images": run_parts.data}
+def run_identity(run_parts: RunParts) -> dict[str, Any]:
+    """What decides what is learned, as plain values: settings and checksums of the data."""
+    return {**learning_settings(run_parts.config), "images": run_parts.fingerprint}
 
 
-def _as_known_to(before: dict[str, Any], run_parts: RunParts) -> dict[str, Any]:
-    """The same without the tasks that were appended since: they changed nothing about what was learned before."""
-    now = identity(run_parts)
+def _without_new_tasks(before: dict[str, Any], run_parts: RunParts) -> dict[str, Any]:
+    """The run's identity without tasks that were appended later: they change nothing about earlier tasks."""
+    now = run_identity(run_parts)
     news = len(now.get("appended", ())) - len(before.get("appended", ()))
     if news <= 0:
         return now
-    images = {name: said for name, said in now["images"].items() if name in before["images"]}
+    images = {name: checksum for name, checksum in now["images"].items() if name in before["images"]}
     return {**now, "appended": now["appended"][:-news], "images": images}
 
 
-def finished(folder: Path) -> RunRecord | ContinualRecord | None:
-    """The record of a run that has come to its end, or None."""
+def read_record(folder: Path) -> RunRecord | ContinualRecord | None:
+    """The record of a finished run, or None."""
     if not (folder / SUMMARY).exists():
         return None
     config = read_config(folder / CONFIG)
-    said: dict[str, Any] = {
+    common: dict[str, Any] = {
         "folder": str(folder),
         "environment": _json(folder / ENVIRONMENT),
         "journal": read_journal(folder / JOURNAL),
     }
     if isinstance(config, ContinualConfig):
-        return ContinualRecord(config=config, summary=_summary(ContinualSummary, folder), **said)
+        return ContinualRecord(config=config, summary=_summary(ContinualSummary, folder), **common)
     assert isinstance(config, PretrainConfig)
-    return RunRecord(config=config, summary=_summary(Summary, folder), **said)
+    return RunRecord(config=config, summary=_summary(Summary, folder), **common)
 
 
 def stream_record(folder: Path) -> ContinualRecord:
-    """The record of a finished run over a stream, or an error that says what the folder holds instead."""
+    """The record of a finished run over a stream of tasks."""
     if not (folder / CONFIG).exists():
-        raise UserError(f"'{folder}' holds no run: there is no {CONFIG} in it.")
-    record = finished(folder)
+        raise UserError(f"'{folder}' holds no run: it has no {CONFIG}.")
+    record = read_record(folder)
     if record is None:
-        raise UserError(f"the run in '{folder}' is not finished yet.")
+        raise UserError(f"the run in '{folder}' is not finished.")
     if not isinstance(record, ContinualRecord):
-        raise UserError(f"the run in '{folder}' is on one body of images, not on a stream of tasks.")
+        raise UserError(f"the run in '{folder}' is a pretraining run, not one over a stream of tasks.")
     return record
 
 
@@ -127,35 +123,35 @@ def _summary(kind: type[S], folder: Path) -> S:
         raise UserError(f"'{folder / SUMMARY}' is not a summary of this version of phinets: {error}") from error
 
 
-def note_resumption(folder: Path, step: int, made_with: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
-    """Note in env.json after which step, with what and how else the run goes on; config.yaml takes the settings."""
+def note_resumption(folder: Path, step: int, env: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
+    """Note in env.json after which step and with which changes the run resumes; config.yaml gets the new settings."""
     path = folder / ENVIRONMENT
-    first = _json(path) if path.exists() else made_with
+    first = _json(path) if path.exists() else env
     changed = differences(to_plain(read_config(folder / CONFIG)), to_plain(config))
     settings = {key: there for key, (_, there) in changed.items()}
-    entry = {"after_step": step, **_news(first, made_with), **({"settings": settings} if settings else {})}
+    entry = {"after_step": step, **_changes(first, env), **({"settings": settings} if settings else {})}
     whole = {**first, "resumed": [*first.get("resumed", []), entry]}
     write_json(path, whole)
     write_config(folder, config)
     return whole
 
 
-def _news(first: Mapping[str, Any], made_with: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs from where the run began."""
-    return {key: there for key, (_, there) in differences(dict(first), dict(made_with)).items() if key != "resumed"}
+def _changes(first: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs from the start of the run."""
+    return {key: there for key, (_, there) in differences(dict(first), dict(env)).items() if key != "resumed"}
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' can't be read: {error}.") from error
-    if not isinstance(found, dict):
-        raise UserError(f"'{path}' should hold one JSON object, not {str(found)[:40]}.")
-    return found
+    if not isinstance(value, dict):
+        raise UserError(f"'{path}' should hold one JSON object, not {str(value)[:40]}.")
+    return value
 
 
-def _listed(changed: Mapping[str, tuple[Any, Any]]) -> str:
+def _describe(changed: Mapping[str, tuple[Any, Any]]) -> str:
     return ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
 
 
@@ -163,60 +159,47 @@ LOST = re.compile(r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nc
 
 
 @contextmanager
-def rescued(config: TrainConfig, folder: Path) -> Iterator[None]:
-    """Turn whatever may end a run from outside into one paragraph with the way on; bugs of ours stay tracebacks."""
+def with_resume_hint(folder: Path, command: str, *, diverged: str, out_of_memory: str) -> Iterator[None]:
+    """Turn whatever may end a run from outside into one paragraph that says how to resume; bugs keep their traceback.
+
+    Args:
+        folder: the run folder.
+        command: the subcommand that resumes it, e.g. train.
+        diverged: what to do after divergence.
+        out_of_memory: what does not fit, and what to do.
+    """
     try:
         yield
     except distributed.RaisedOnRankZeroError:
         raise
     except DivergedError as error:
-        raise DivergedError(f"The run has diverged: {error} {kept(folder)} {_gentler(config)}") from error
+        raise DivergedError(f"The run has diverged: {error} {_last_checkpoint(folder)} {diverged}") from error
     except StoppedError as error:
-        raise StoppedError(f"{error}. {way_on(folder, config)}", error.exit_code) from None
+        raise StoppedError(f"{error}. {resume_hint(folder, command)}", error.exit_code) from None
     except UserError as error:
-        raise type(error)(f"{error} {way_on(folder, config)}") from error
+        raise type(error)(f"{error} {resume_hint(folder, command)}") from error
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
-            raise UserError(f"{_out_of_memory(config)} {way_on(folder, config)}") from error
+            raise UserError(f"{out_of_memory} {resume_hint(folder, command)}") from error
         if distributed.world_size() > 1 and LOST.search(str(error)):
-            raise UserError(f"another process of this run is gone. {way_on(folder, config)}") from error
+            raise UserError(f"another process of this run has ended. {resume_hint(folder, command)}") from error
         raise
 
 
-def kept(folder: Path) -> str:
-    """What is safe."""
-    found = checkpoints(folder / CHECKPOINTS)
-    return f"Everything up to step {found[-1][0]} is kept." if found else "No checkpoint was made before."
+def _last_checkpoint(folder: Path) -> str:
+    saved = checkpoints(folder / CHECKPOINTS)
+    return f"Everything up to step {saved[-1][0]} is saved." if saved else "No checkpoint was written before."
 
 
-def way_on(folder: Path, config: TrainConfig) -> str:
-    """What is safe, and the command that goes on from there."""
+def resume_hint(folder: Path, command: str) -> str:
+    """What is saved, and the command that resumes from there."""
     if not (folder / CONFIG).exists():
         return ""
-    return f"{kept(folder)} Go on with: {resume_command(folder, config)}"
+    return f"{_last_checkpoint(folder)} Resume with: {resume_command(folder, command)}"
 
 
-def resume_command(folder: Path, config: TrainConfig) -> str:
-    """The command that goes on with a run."""
-    program = (
-        f"torchrun --nproc-per-node {distributed.world_size()} -m phinets"
-        if distributed.world_size() > 1
-        else "phinets"
-    )
-    return f"{program} {config.command} --resume {shlex.quote(str(folder))}"
-
-
-def _gentler(config: TrainConfig) -> str:
-    return (
-        f"Begin anew with a lower learning rate (--lr {config.optimization.lr / 4:g}), a longer warm-up "
-        "(--warmup-epochs), or --precision fp32."
-    )
-
-
-def _out_of_memory(config: TrainConfig) -> str:
-    parts = config.compute.accumulate
-    return (
-        f"there is not enough memory for {config.backbone} with a batch of {config.batch} in {parts} "
-        f"part{'s' * (parts > 1)}. Compute the batch in more parts (--accumulate {2 * parts}), use half precision "
-        f"(--precision bf16), or begin anew with a smaller batch (--batch {config.batch // 2})."
-    )
+def resume_command(folder: Path, command: str) -> str:
+    """The command line that resumes a run."""
+    size = distributed.world_size()
+    program = f"torchrun --nproc-per-node {size} -m phinets" if size > 1 else "phinets"
+    return f"{program} {command} --resume {shlex.quote(str(folder))}"

@@ -1,7 +1,7 @@
-"""What a run is made of: everything checked and ready before anything is written."""
+"""Build a run: everything checked and ready before anything is written."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -11,109 +11,193 @@ from torch import nn
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.methods import EncoderName
+from phinets.config.record import ContinualRecord, RunRecord
 from phinets.config.run import TrainConfig
 from phinets.data import BadImages, Images
-from phinets.data.home import resolve_data_name
-from phinets.evaluation.evaluator import Eye
+from phinets.data.locations import resolve_data_name
+from phinets.evaluation.features import FeatureExtractor
+from phinets.evaluation.health import Health
 from phinets.methods import Learner
 from phinets.runtime import distributed
 from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import local_device
 from phinets.training.journal import require_trackers
-from phinets.training.learner import build_learner
 from phinets.training.loader import ViewLoader
-from phinets.training.loop import Memory
-from phinets.training.optimizers import build_optimizer
-from phinets.training.schedule import LearningRateSchedule, RunSchedule
-from phinets.training.step import TrainState, wrap_distributed
+from phinets.training.loop import Pace, ReplayBuffer
+from phinets.training.schedule import RunSchedule, LearningRateSchedule, TaskSchedule
+from phinets.training.step import TrainState, build_learner, build_train_state
 from phinets.views import make_views, random_stream
 
+Row = dict[str, Any]
 C = TypeVar("C", bound=TrainConfig)
-
-
-class KeptMemory(Memory, Protocol):
-    """A memory that goes into the checkpoints."""
-
-    def state(self) -> dict[str, Any]:
-        """Everything that it remembers."""
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Become what `state` was taken from."""
+R = TypeVar("R", bound=RunRecord | ContinualRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunParts:
-    """Everything a run is made of, checked and ready."""
+    """What every run is built from."""
 
     config: TrainConfig
     device: torch.device
     train_state: TrainState
-    course: RunSchedule
-    live: Callable[[nn.Module], float | None]
-    """kNN on few images, for the eye during training; None where there are no labels."""
+    schedule: RunSchedule
     bad_images: BadImages
-    data: dict[str, str]
-    """The fingerprint of what is learned from and asked about."""
-    memory: KeptMemory | None = None
+    fingerprint: dict[str, str]
+    """Checksums of the training and test images."""
+    replay: ReplayBuffer | None = None
 
     @property
-    def judged(self) -> dict[str, nn.Module]:
-        """The backbones that are judged, by what their numbers' names end in."""
+    def evaluated_encoders(self) -> dict[str, nn.Module]:
+        """The encoders that are evaluated, by the suffix of their metrics' names."""
         learner = self.train_state.learner
-        match self.config.evaluation.encoder:
-            case "both":
-                return {"": learner.encoder("fast"), "_slow": learner.encoder("slow")}
-            case clock:
-                return {"": learner.encoder(clock)}
+        fast, *slow = self.config.encoders
+        return {"": learner.encoder(fast), **{f"_{name}": learner.encoder(name) for name in slow}}
 
     @property
-    def kept(self) -> dict[EncoderName, nn.Module]:
-        """The backbones that a run leaves behind."""
+    def saved_encoders(self) -> dict[EncoderName, nn.Module]:
+        """The encoders whose weights the run folder keeps."""
         learner = self.train_state.learner
         slow: dict[EncoderName, nn.Module] = {} if learner.slow is None else {"slow": learner.encoder("slow")}
         return {"fast": learner.encoder("fast"), **slow}
 
 
-def settled(config: C) -> C:
-    """The same run with nothing left open that a later day or another folder would answer otherwise."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What the trainer knows at the end of a run."""
+
+    folder: Path
+    environment: dict[str, Any]
+    journal: list[Row]
+    pace: Pace
+    seconds: float
+
+    def last(self, kind: str) -> Row:
+        """The last row of this kind in the journal."""
+        return next(row for row in reversed(self.journal) if row["kind"] == kind)
+
+    def summary(self, run_parts: RunParts, protocol: str) -> dict[str, Any]:
+        """The fields that every summary has (`config.record.BaseSummary`)."""
+        config, health = run_parts.config, health_from_row(self.last("eval"))
+        return {
+            "method": config.method,
+            "backbone": config.backbone,
+            "data": config.data_names,
+            "seed": config.seed,
+            "steps": run_parts.schedule.total,
+            "verdict": health.verdict,
+            **asdict(health),
+            "bad_images": len(run_parts.bad_images.reasons),
+            "seconds": self.seconds,
+            "images_per_second": self.pace.images_per_second,
+            "data_wait": self.pace.data_wait,
+            "protocol": protocol,
+        }
+
+
+HEALTH_FIELDS = tuple(field.name for field in fields(Health))
+
+
+def health_from_row(row: Mapping[str, Any]) -> Health:
+    """The collapse meter's numbers in an `eval` row of the journal."""
+    return Health(**{name: row[name] for name in HEALTH_FIELDS})
+
+
+class RunKind(Protocol[R]):
+    """One kind of run: what is evaluated before, between and after the steps, and what is recorded.
+
+    Rows are lines of the journal. Methods that return rows run in the first process only.
+    """
+
+    @property
+    def run_parts(self) -> RunParts:
+        """What the run is built from."""
+
+    @property
+    def boundaries(self) -> frozenset[int]:
+        """The steps before which `evaluate_between` and `begin_task` are called."""
+
+    def baseline(self) -> list[Row]:
+        """Evaluate what the learner must beat, before the first step."""
+
+    def online_knn(self, encoder: nn.Module) -> float | None:
+        """kNN accuracy on few images, for evaluations during training; None without labels."""
+
+    def evaluate_between(self, step: int) -> list[Row]:
+        """Evaluate at a boundary."""
+
+    def begin_task(self, step: int) -> None:
+        """Prepare the learner for the task that begins with this step, if one does; every process calls it."""
+
+    def final_rows(self) -> list[Row]:
+        """Evaluate after the last step."""
+
+    def record(self, result: RunResult) -> R:
+        """The record of the finished run."""
+
+    def figures(self, record: R) -> Mapping[str, bytes]:
+        """Its figures, by file name."""
+
+
+def resolve_config(config: C) -> C:
+    """The config with defaults of the method and absolute paths filled in, so that it means the same anywhere."""
     root = config.source.root and str(Path(config.source.root).expanduser().absolute())
-    known = replace(config.resolved, data=resolve_data_name(config.data), source=replace(config.source, root=root))
-    if not isinstance(known, ContinualConfig):
-        return known
-    places = tuple(map(resolve_data_name, known.stream.task_data))
-    appended = tuple(replace(task, data=resolve_data_name(task.data)) for task in known.appended)
-    return replace(known, stream=replace(known.stream, task_data=places), appended=appended)
+    config = replace(config.resolved, data=resolve_data_name(config.data), source=replace(config.source, root=root))
+    if not isinstance(config, ContinualConfig):
+        return config
+    task_data = tuple(map(resolve_data_name, config.stream.task_data))
+    appended = tuple(replace(task, data=resolve_data_name(task.data)) for task in config.appended)
+    return replace(config, stream=replace(config.stream, task_data=task_data), appended=appended)
 
 
-class Workshop(NamedTuple):
-    """What a bench stands in: the device, the learner on it, and how images are shown to encoders."""
+class TaskImages(NamedTuple):
+    """The training images of one task."""
+
+    images: Images
+    name: str
+    epochs: int
+
+
+class Setup(NamedTuple):
+    """Device, learner and image preparation of a run, built before its data are loaded."""
 
     config: TrainConfig
     precision: Precision
     learner: Learner
-    eye: Eye
+    extractor: FeatureExtractor
 
-    def train_state(self) -> TrainState:
-        """The learner and what changes its weights; called once it has all of its parts."""
-        config, device = self.config, self.precision.device
-        return TrainState(
-            learner=self.learner,
-            optimizer=build_optimizer(self.learner, config.optimization),
-            precision=self.precision,
-            model=wrap_distributed(self.learner, device, config.source.image_size),
+    def run_parts(self, tasks: Sequence[TaskImages], fingerprint: dict[str, str]) -> RunParts:
+        """Build the rest: loaders, schedules and train state."""
+        config = self.config
+        make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles it once
+        return RunParts(
+            config=config,
+            device=self.precision.device,
+            train_state=build_train_state(config, self.learner, self.precision),
+            schedule=self._schedule(tasks),
+            bad_images=self.extractor.bad_images,
+            fingerprint=fingerprint,
         )
 
-    def loader(self, images: Images, called: str, first_step: int = 0, first_epoch: int = 0) -> ViewLoader:
-        """What shows images to the learner, from a step of the run on."""
-        config = self.config
-        if config.batch > len(images):
+    def _schedule(self, tasks: Sequence[TaskImages]) -> RunSchedule:
+        """Loader and learning rates of each task; steps and epochs are counted through."""
+        schedules: list[TaskSchedule] = []
+        steps = epochs = 0
+        ranks = {"rank": distributed.rank(), "ranks": distributed.world_size()}
+        for task in tasks:
+            loader = self._loader(task, steps, epochs, ranks)
+            schedules.append(TaskSchedule(loader, self._lr_schedule(loader.steps_per_epoch, task.epochs)))
+            steps, epochs = steps + schedules[-1].steps, epochs + task.epochs
+        return RunSchedule(tuple(schedules))
+
+    def _loader(self, task: TaskImages, first_step: int, first_epoch: int, ranks: dict[str, int]) -> ViewLoader:
+        config, count = self.config, len(task.images)
+        if config.batch > count:
             raise UserError(
-                f"the batch of {config.batch} is larger than the data: {called} gives {len(images)} training images. "
-                f"Use --batch {len(images)} or less, or more --train-images."
+                f"the batch of {config.batch} is larger than the data: {task.name} has {count} training images. "
+                f"Use --batch {count} or less, or more --train-images."
             )
-        make_views(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), config.plan, random_stream(0))  # compiles it once
         return ViewLoader(
-            images=images,
+            images=task.images,
             plan=config.plan,
             anchor=self.learner.anchor,
             batch=config.batch,
@@ -122,17 +206,15 @@ class Workshop(NamedTuple):
             device=self.precision.device,
             dtype=self.precision.weights,
             channels_last=config.compute.channels_last,
-            parts=config.compute.accumulate,
-            rank=distributed.rank(),
-            ranks=distributed.world_size(),
+            micro_batches=config.compute.accumulate,
             first_step=first_step,
             first_epoch=first_epoch,
+            **ranks,
         )
 
-    def timetable(self, loader: ViewLoader, epochs: int) -> LearningRateSchedule:
-        """When what happens in so many passes over what a feed shows."""
+    def _lr_schedule(self, steps_per_epoch: int, epochs: int) -> LearningRateSchedule:
         return LearningRateSchedule(
-            steps_per_epoch=loader.steps_per_epoch,
+            steps_per_epoch=steps_per_epoch,
             epochs=epochs,
             warmup_epochs=self.config.optimization.warmup_epochs,
             peak_lr=self.config.peak_lr,
@@ -140,15 +222,19 @@ class Workshop(NamedTuple):
         )
 
 
-def workshop(config: TrainConfig) -> Workshop:
-    """The workshop of a run, or an error that says what can't be."""
+def set_up(config: TrainConfig) -> Setup:
+    """Check the machine and build the learner.
+
+    Raises:
+        UserError: the device, a tracker, the backbone or a combination of them can't be used.
+    """
     require_trackers(config.compute.log)
     if config.compute.threads is not None:
         torch.set_num_threads(config.compute.threads)
     device = local_device(config.compute.device)
     precision = Precision(config.compute.precision, device)
     bad_images = BadImages(config.source.max_bad_images)
-    eye = Eye(
+    extractor = FeatureExtractor(
         plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, bad_images=bad_images
     )
-    return Workshop(config, precision, build_learner(config, device, precision.weights), eye)
+    return Setup(config, precision, build_learner(config, device, precision.weights), extractor)

@@ -1,214 +1,295 @@
-"""One run, from its config to its record; begun, or gone on with."""
+"""Run a config: train, evaluate, save and record; start, resume, or append a task."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from signal import SIGTERM
 from time import perf_counter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from safetensors.torch import save
 from torch import Tensor
 
-from phinets.config.continual import ContinualConfig
-from phinets.config.errors import StoppedError
+from phinets.config.continual import AppendedTask, ContinualConfig
+from phinets.config.errors import StoppedError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord, RunRecord
-from phinets.config.run import PretrainConfig
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.data import BadImage
-from phinets.runs.callbacks import RunCallback, Silent
-from phinets.runs.continual import continual
-from phinets.runs.monitor import Meter
-from phinets.runs.pretrain import pretraining
-from phinets.runs.resume import finished, identity, last_state, note_resumption, require_same_run, rescued, resumable
-from phinets.runs.run_kind import Ended, Programme, R, Row
-from phinets.runs.setup import RunParts, settled
+from phinets.runs.continual import Continual
+from phinets.runs.monitor import Monitor
+from phinets.runs.pretrain import Pretrain
+from phinets.runs.resume import (
+    last_state,
+    note_resumption,
+    read_record,
+    require_same_run,
+    resumable_config,
+    resume_command,
+    run_identity,
+    with_resume_hint,
+)
+from phinets.runs.setup import R, Row, RunKind, RunResult, resolve_config
 from phinets.runtime import distributed
 from phinets.runtime.distributed import process_group
 from phinets.runtime.environment import environment
-from phinets.runtime.files import atomic_write
-from phinets.runtime.signals import Signals
-from phinets.training.checkpoint import Keeper
-from phinets.training.journal import Journal, open_trackers, read_journal
-from phinets.training.loop import Loop, Pace
+from phinets.runtime.files import atomic_write, write_json
+from phinets.runtime.process import Signals
+from phinets.training.checkpoint import Keeper, newest_checkpoint
+from phinets.training.journal import open_journal
+from phinets.training.loop import Loop, Pace, StepReport
 from phinets.training.run_folder import (
     BACKBONES,
     CHECKPOINTS,
-    ENVIRONMENT,
     JOURNAL,
+    OLD_SUMMARY,
     SUMMARY,
-    claim,
+    choose_folder,
+    claim_folder,
     locked,
-    require_free,
-    run_folder,
     write_config,
-    write_json,
+    write_start,
 )
 
 
-@dataclass(frozen=True)
-class Session(Generic[R]):
-    """One process at work on a run; in a team the first one judges, writes and speaks."""
+class RunCallback(Protocol):
+    """Who is told of training events; in a distributed run only the first process's is called."""
 
-    programme: Programme[R]
-    folder: Path
-    made_with: dict[str, Any]
-    """env.json."""
-    signals: Signals
-    callback: RunCallback
-    on_start: float
-    """When, by perf_counter."""
+    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+        """Training starts, or resumes after `done` of its `steps`."""
 
-    @property
-    def run_parts(self) -> RunParts:
-        """What the run is made of."""
-        return self.programme.run_parts
+    def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """An evaluation before, between or after the steps has written these rows."""
 
-    def carry_through(self, state: dict[str, Any] | None) -> R:
-        """Go on from a checkpoint's state, or begin where there is none; train, judge and write."""
-        done = 0 if state is None else state["step"]
-        self.callback.on_start(self.folder, self.run_parts.config, self.run_parts.course.total, done)
-        self._say_what_accumulation_changes()
-        self._say_what_is_not_reached()
-        with self._journal(state) as journal:
-            past = read_journal(self.folder / JOURNAL) if distributed.is_rank_zero() else []
-            loop = self._loop(journal, past, state)
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
+        """The newest `step` row."""
+
+    def on_eval(self, row: Mapping[str, Any]) -> None:
+        """The newest `eval` row."""
+
+    def on_message(self, text: str) -> None:
+        """A sentence for the user."""
+
+
+class Silent:
+    """A callback that does nothing."""
+
+    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+        """Nothing."""
+
+    def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Nothing."""
+
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
+        """Nothing."""
+
+    def on_eval(self, row: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def on_message(self, text: str) -> None:
+        """Nothing."""
+
+
+class Trainer(Generic[R]):
+    """Drives the training loop of one run: evaluates, writes the journal, saves, and records the result."""
+
+    def __init__(
+        self,
+        kind: RunKind[R],
+        folder: Path,
+        env: dict[str, Any],
+        signals: Signals,
+        callback: RunCallback,
+        start: float,
+    ) -> None:
+        """`env`: the content of env.json; `start`: when this process began, by perf_counter."""
+        self.kind = kind
+        self.run_parts = kind.run_parts
+        self.folder = folder
+        self.env = env
+        self.signals = signals
+        self.callback = callback
+        self._start = start
+
+    def fit(self, state: dict[str, Any] | None = None) -> R:
+        """Train from a checkpoint's state, or from the start; evaluate, and write the run's results."""
+        run_parts, config = self.run_parts, self.run_parts.config
+        done, self._seconds_before = (0, 0.0) if state is None else (state["step"], float(state["seconds"]))
+        total, rank_zero = run_parts.schedule.total, distributed.is_rank_zero()
+        self.callback.on_start(self.folder, config, total, done)
+        for note in _notes(config, run_parts.train_state.learner.batch_statistics, total):
+            self.callback.on_message(note)
+        path = self.folder / JOURNAL if rank_zero else None
+        at = 0 if state is None else state["journal"]
+        self.journal, self.past = open_journal(path, config.compute.log, lambda: to_plain(config), done, at)
+        with self.journal:
+            self.loop = self._build_loop(state)
             if state is None:
-                baseline = distributed.on_rank_zero(self.programme.baseline)
-                journal.write([*loop.bad_rows(0), *baseline])
-                distributed.on_rank_zero(self.run_parts.bad_images.require_few)
-                self.callback.judged(baseline)
+                self._write_evaluation(0, self.kind.baseline)
             else:
                 self._restore(state)
             with self.signals.deferred():
-                done = loop.run(done)
-            if loop.stopped:
-                by = self.signals.received or SIGTERM
-                raise StoppedError(f"stopped by {by.name} after step {done}", 128 + by)
-            return distributed.on_rank_zero(lambda: self._finish(loop, state))
+                done = self.loop.run(done)
+            if self.loop.stopped:
+                signal = self.signals.received or SIGTERM
+                raise StoppedError(f"stopped by {signal.name} after step {done}", 128 + signal)
+            return distributed.on_rank_zero(self._finish)
+
+    def _build_loop(self, state: dict[str, Any] | None) -> Loop:
+        run_parts, config = self.run_parts, self.run_parts.config
+        schedule = run_parts.schedule
+        known_bad = [BadImage(row["path"], row["why"]) for row in self.past if row["kind"] == "bad-image"]
+        if known_bad:  # they were reported before the run was interrupted
+            run_parts.bad_images.add(known_bad)
+            run_parts.bad_images.drain()
+        self.keeper = Keeper(
+            self.folder / CHECKPOINTS,
+            config.saving,
+            schedule.tasks[0].lr.steps_per_epoch,
+            permanent=config.permanent_checkpoints(schedule.ends),
+        )
+        return Loop(
+            train_state=run_parts.train_state,
+            schedule=schedule,
+            driver=self,
+            keeper=self.keeper,
+            eval_every=config.evaluation.eval_every,
+            eval_steps=config.evaluation.eval_steps(config.batch),
+            boundaries=self.kind.boundaries,
+            replay=run_parts.replay,
+            pace=Pace() if state is None else Pace(*state["pace"]),
+        )
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.run_parts.train_state.restore(state)
-        if self.run_parts.memory is not None:
-            self.run_parts.memory.restore(state["memory"])
+        if self.run_parts.replay is not None:
+            self.run_parts.replay.restore(state["replay"])
 
-    def _journal(self, state: dict[str, Any] | None) -> Journal:
-        if not distributed.is_rank_zero():
-            return Journal(None)
-        names, done = self.run_parts.config.compute.log, 0 if state is None else state["step"]
-        trackers = open_trackers(names, self.folder, to_plain(self.run_parts.config), done)
-        return Journal(self.folder / JOURNAL, trackers, at=0 if state is None else state["journal"])
+    # What the loop calls: see `training.loop.Driver`.
 
-    def _loop(self, journal: Journal, past: list[Row], state: dict[str, Any] | None) -> Loop:
-        run_parts = self.run_parts
-        keeper = self._keeper()
-        meter = Meter(run_parts, self.callback, (row for row in past if row["kind"] == "eval"))
-        run_parts.bad_images.add(BadImage(row["path"], row["why"]) for row in past if row["kind"] == "bad-image")
-        run_parts.bad_images.drain()  # they were said when they were met
-        loop = Loop(
-            train_state=run_parts.train_state,
-            course=run_parts.course,
-            journal=journal,
-            bad_images=run_parts.bad_images,
-            keeper=keeper,
-            look=meter.look if distributed.is_rank_zero() else _look_away,
-            save=lambda step: self._save(keeper, loop, step, self._seconds(state)),
-            stop=lambda: self.signals.received is not None,
-            callback=self.callback,
-            every=run_parts.config.evaluation.eval_every,
-            turns=self.programme.turns,
-            turn=lambda step: self._turn(loop, step),
-            memory=run_parts.memory,
-            eval_at_images=run_parts.config.evaluation.eval_steps(run_parts.course.batch),
-            pace=Pace() if state is None else Pace(*state["pace"]),
-        )
-        return loop
+    def on_boundary(self, step: int) -> None:
+        """Evaluate at the boundary, then begin the next task where one begins."""
+        self._write_evaluation(step, lambda: self.kind.evaluate_between(step))
+        self.kind.begin_task(step)
 
-    def _keeper(self) -> Keeper:
-        course, config = self.run_parts.course, self.run_parts.config
-        return Keeper(
-            self.folder / CHECKPOINTS,
-            config.saving,
-            course.legs[0].loader.steps_per_epoch,
-            lasting=config.lasting(course.ends),
-        )
+    def on_steps(self, reports: Sequence[StepReport], pace: Pace) -> None:
+        """Write the steps to the journal, each after the bad images of its batch."""
+        rows: list[Row] = []
+        for report in reports:
+            rows += self._bad_rows(report.done, report.bad)
+            rows.append({**self._place("step", report.done), **report.losses, "lr": report.lr})
+        self.journal.write(rows)
+        if any(report.bad for report in reports):
+            distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        self.callback.on_step(rows[-1], pace)
 
-    def _turn(self, loop: Loop, step: int) -> None:
-        """Judge what the last steps have changed, and turn to the next task where one begins."""
-        rows = distributed.on_rank_zero(lambda: self.programme.between(step))
-        loop.journal.write([*loop.bad_rows(step), *rows])
+    def evaluate(self, done: int, codes: Tensor) -> None:
+        """Evaluate the learner in the first process and write the `eval` row."""
+        metrics, explanation = self._monitor.evaluate(codes) if distributed.is_rank_zero() else ({}, None)
+        if explanation is not None:
+            self.callback.on_message(explanation)
+        row = {**self._place("eval", done), "images": done * self.run_parts.config.batch, **metrics}
+        self.journal.write([*self._bad_rows(done), row])
         distributed.on_rank_zero(self.run_parts.bad_images.require_few)
-        self.callback.judged(rows)
-        self.programme.turn(step)
+        self.callback.on_eval(row)
 
-    def _save(self, keeper: Keeper, loop: Loop, step: int, seconds: float) -> None:
-        if distributed.is_rank_zero():
-            pace = [loop.pace.images, loop.pace.seconds, loop.pace.waited]
-            run = {"run": identity(self.run_parts), "seconds": seconds, "pace": pace}
-            memory = {} if self.run_parts.memory is None else {"memory": self.run_parts.memory.state()}
-            keeper.save(
-                step, {**self.run_parts.train_state.state(), **memory, "journal": loop.journal.settled(), **run}
-            )
+    def save(self, done: int) -> None:
+        """Write a checkpoint in the first process."""
+        if not distributed.is_rank_zero():
+            return
+        pace, replay = self.loop.pace, self.run_parts.replay
+        state = {
+            **self.run_parts.train_state.state(),
+            **({} if replay is None else {"replay": replay.state()}),
+            "journal": self.journal.flush(),
+            "run": run_identity(self.run_parts),
+            "seconds": self._seconds,
+            "pace": [pace.images, pace.seconds, pace.waited],
+        }
+        self.keeper.save(done, state)
 
-    def _seconds(self, state: dict[str, Any] | None) -> float:
-        """How long the run has taken so far, over all sessions."""
-        before = 0.0 if state is None else state["seconds"]
-        return float(before) + perf_counter() - self.on_start
+    def stop_requested(self) -> bool:
+        """Whether this process has received a signal."""
+        return self.signals.received is not None
 
-    def _say_what_accumulation_changes(self) -> None:
-        config = self.run_parts.config
-        parts = config.compute.accumulate
-        touched = self.run_parts.train_state.learner.batch_statistics() if parts > 1 else []
-        if touched:
-            self.callback.on_message(
-                f"--accumulate {parts}: {' and '.join(touched)} see{'s' * (len(touched) == 1)} {config.batch // parts} "
-                f"images at a time, not {config.batch}, so this run is not the one with the whole batch."
-            )
+    # The rest.
 
-    def _say_what_is_not_reached(self) -> None:
-        images = self.run_parts.course.total * self.run_parts.course.batch
-        counts = self.run_parts.config.evaluation.unreached_evals(images)
-        if counts:
-            lies = "lies beyond" if len(counts) == 1 else "lie beyond"
-            are = "is" if len(counts) == 1 else "are"
-            self.callback.on_message(
-                f"--eval-at-images {' '.join(map(str, counts))} {lies} the run's {images:,} images and {are} not reached."
-            )
+    @cached_property
+    def _monitor(self) -> Monitor:
+        return Monitor(self.kind, self.past)
 
-    def _finish(self, loop: Loop, state: dict[str, Any] | None) -> R:
-        """Judge what was learned, and write what a run leaves behind; the summary last, which says it is finished."""
-        last = self.programme.closing()
-        loop.journal.write([*loop.bad_rows(self.run_parts.course.total), *last])
+    @property
+    def _seconds(self) -> float:
+        """The duration of the run so far, over all processes that have worked on it in turn."""
+        return self._seconds_before + perf_counter() - self._start
+
+    def _write_evaluation(self, done: int, evaluate: Callable[[], list[Row]]) -> None:
+        """Evaluate in the first process, and write the rows after those of the bad images."""
+        rows = distributed.on_rank_zero(evaluate)
+        self.journal.write([*self._bad_rows(done), *rows])
+        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        self.callback.on_rows(rows)
+
+    def _bad_rows(self, done: int, bad: Sequence[BadImage] = ()) -> list[Row]:
+        """A row and a message for every bad image that was not reported yet."""
+        bad_images = self.run_parts.bad_images
+        bad_images.add(bad)
+        fresh = bad_images.drain()
+        for path, why in fresh:
+            self.callback.on_message(f"'{path}' can't be used and is skipped: {why}.")
+        return [{**self._place("bad-image", done), "path": path, "why": why} for path, why in fresh]
+
+    def _place(self, kind: str, done: int) -> Row:
+        return {"kind": kind, "step": done, "epoch": self.run_parts.schedule.epochs(done)}
+
+    def _finish(self) -> R:
+        """Evaluate and write the results; the summary last, which marks the run as finished."""
+        rows = self.kind.final_rows()
+        self.journal.write([*self._bad_rows(self.run_parts.schedule.total), *rows])
         self.run_parts.bad_images.require_few()
-        self.callback.judged(last)
-        self._keep_backbones()
-        ended = Ended(
+        self.callback.on_rows(rows)
+        self._save_encoders()
+        result = RunResult(
             folder=self.folder,
-            environment=self.made_with,
-            journal=read_journal(self.folder / JOURNAL),
-            pace=loop.pace,
-            seconds=self._seconds(state),
+            environment=self.env,
+            journal=self.journal.read(),
+            pace=self.loop.pace,
+            seconds=self._seconds,
         )
-        record = self.programme.record(ended)
-        drawn = self.programme.pictures(record) if self.run_parts.config.saving.pictures else {}
-        for name, picture in drawn.items():
-            atomic_write(self.folder / name, picture)
+        record = self.kind.record(result)
+        figures = self.kind.figures(record) if self.run_parts.config.saving.pictures else {}
+        for name, content in figures.items():
+            atomic_write(self.folder / name, content)
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
-    def _keep_backbones(self) -> None:
-        """The encoders' weights, each in a file that says what it is."""
+    def _save_encoders(self) -> None:
+        """Write each encoder's weights, with metadata that describes them."""
         config = self.run_parts.config
-        said = {"method": config.method, "backbone": config.backbone, "views": config.views}
-        for clock, encoder in self.run_parts.kept.items():
-            weights = {name: value.contiguous() for name, value in encoder.state_dict().items()}
-            metadata = {**said, "image_size": str(config.source.image_size), "encoder": clock}
-            atomic_write(self.folder / BACKBONES[clock], save(weights, metadata))
+        about = {"method": config.method, "backbone": config.backbone, "views": config.views}
+        about["image_size"] = str(config.source.image_size)
+        for name, encoder in self.run_parts.saved_encoders.items():
+            weights = {key: value.contiguous() for key, value in encoder.state_dict().items()}
+            atomic_write(self.folder / BACKBONES[name], save(weights, {**about, "encoder": name}))
 
 
-def _look_away(codes: Tensor) -> Mapping[str, Any]:
-    return {}
+def _notes(config: TrainConfig, batch_statistics: Callable[[], list[str]], steps: int) -> list[str]:
+    """What the user should know of the settings before training."""
+    notes = []
+    count = config.compute.accumulate
+    affected = batch_statistics() if count > 1 else []
+    if affected:
+        notes.append(
+            f"--accumulate {count}: {' and '.join(affected)} see{'s' * (len(affected) == 1)} {config.batch // count} "
+            f"images at a time, not {config.batch}, so the result differs from that of the whole batch."
+        )
+    images = steps * config.batch
+    counts = config.evaluation.unreached_evals(images)
+    if counts:
+        notes.append(f"--eval-at-images {' '.join(map(str, counts))} is beyond the run's {images:,} images: ignored.")
+    return notes
 
 
 C = TypeVar("C", PretrainConfig, ContinualConfig)
@@ -217,106 +298,168 @@ C = TypeVar("C", PretrainConfig, ContinualConfig)
 def run(
     config: PretrainConfig, out: Path | None = None, *, overwrite: bool = False, callback: RunCallback | None = None
 ) -> RunRecord:
-    """Pretrain as `config` says, judge, and leave everything in the run folder.
+    """Pretrain and evaluate an encoder. Under torchrun, every process calls this.
 
-    Whatever can be found wrong is found before the folder is made. Under torchrun every process calls this.
+    Args:
+        config: the run.
+        out: the run folder; None: a new one under runs/.
+        overwrite: whether an older run in the folder may be replaced.
+        callback: receives training events.
+
+    Returns:
+        The record of the finished run.
+
+    Raises:
+        UserError: the config, the data or the folder can't be used; checked before the folder is created.
     """
-    return _begun(pretraining, config, out, overwrite, callback)
+    return _start(Pretrain.build, config, out, overwrite, callback)
 
 
 def run_stream(
     config: ContinualConfig, out: Path | None = None, *, overwrite: bool = False, callback: RunCallback | None = None
 ) -> ContinualRecord:
-    """Learn one task after the other as `config` says, read out all of them after each, and leave everything."""
-    return _begun(continual, config, out, overwrite, callback)
+    """Train on one task after the other and evaluate all tasks after each. Otherwise as `run`."""
+    return _start(Continual.build, config, out, overwrite, callback)
 
 
 def resume(folder: Path, wanted: PretrainConfig | None = None, *, callback: RunCallback | None = None) -> RunRecord:
-    """Go on with a run from its last checkpoint, to the very end that it would have had.
+    """Resume an interrupted run from its last checkpoint; it ends as if it had not been interrupted.
 
-    `wanted` may change how it is computed and kept, not what is learned. A run that is finished is only read.
+    Args:
+        folder: the run folder.
+        wanted: settings that may change compute and saving, not what is learned; None: the run's own.
+        callback: receives training events.
+
+    Returns:
+        The record of the finished run; that of a run that was finished before is only read.
+
+    Raises:
+        UserError: the folder holds no such run, or `wanted` would change what is learned.
     """
-    return _gone_on(pretraining, PretrainConfig, folder, wanted, callback)
+    return _resume(Pretrain.build, PretrainConfig, folder, wanted, callback)
 
 
 def resume_stream(
     folder: Path, wanted: ContinualConfig | None = None, *, callback: RunCallback | None = None
 ) -> ContinualRecord:
-    """The same for a run over a stream, in the middle of a task or between two."""
-    return _gone_on(continual, ContinualConfig, folder, wanted, callback)
+    """Resume a run over a stream of tasks. Otherwise as `resume`."""
+    return _resume(Continual.build, ContinualConfig, folder, wanted, callback)
 
 
-def _begun(
-    programme_of: Callable[[C], Programme[R]],
-    config: C,
-    out: Path | None,
-    overwrite: bool,
-    callback: RunCallback | None,
+def append(
+    folder: Path, task: AppendedTask, wanted: ContinualConfig | None = None, *, callback: RunCallback | None = None
+) -> ContinualRecord:
+    """Train a finished run over a stream on one more task, from its last checkpoint.
+
+    Nothing is changed in the folder before the new data are checked; the older summary stays beside the new one.
+
+    Args:
+        folder: the run folder.
+        task: the new task.
+        wanted: settings that may change compute and saving, not what is learned; None: the run's own.
+        callback: receives training events.
+
+    Returns:
+        The record of the longer run.
+
+    Raises:
+        UserError: the run is not finished, its checkpoints are missing, or the task's data can't be used.
+    """
+    with process_group():
+        config = distributed.on_rank_zero(lambda: _finished_config(folder, wanted))
+        longer = resolve_config(replace(config, appended=(*config.appended, task)))
+        with lock_run(folder):
+            state, _ = distributed.on_rank_zero(lambda: newest_checkpoint(folder / CHECKPOINTS))
+            if state is None:
+                raise UserError(f"the checkpoints of '{folder}' are missing, so no task can be appended.")
+            require_same_run(state, Continual.build(longer).run_parts)
+            distributed.on_rank_zero(lambda: _reopen(folder, longer))
+        return resume_stream(folder, callback=callback)
+
+
+def _finished_config(folder: Path, wanted: ContinualConfig | None) -> ContinualConfig:
+    config = resumable_config(ContinualConfig, folder, wanted)
+    if read_record(folder) is None:
+        raise UserError(
+            f"the run in '{folder}' is not finished, so no task can be appended. Resume it first: "
+            f"{resume_command(folder, config.command)}"
+        )
+    return config
+
+
+def _reopen(folder: Path, longer: ContinualConfig) -> None:
+    """Rename the summary, which marks the run as finished; only then may the config name more tasks."""
+    (folder / SUMMARY).replace(folder / OLD_SUMMARY.format(len(longer.appended)))
+    write_config(folder, longer)
+
+
+def _start(
+    build: Callable[[C], RunKind[R]], config: C, out: Path | None, overwrite: bool, callback: RunCallback | None
 ) -> R:
-    on_start = perf_counter()
-    with process_group(), Signals().heeded() as signals:
-        folder = distributed.on_rank_zero(lambda: run_folder(out, config.method))
-        distributed.on_rank_zero(lambda: require_free(folder, overwrite))
-        programme = programme_of(settled(config))
-        with alone(folder):
-            distributed.on_rank_zero(lambda: claim(folder, overwrite))
-            with rescued(config, folder):
-                made_with = distributed.on_rank_zero(lambda: _begin(programme.run_parts, folder))
-                return Session(programme, folder, made_with, signals, _one_voice(callback), on_start).carry_through(
-                    None
-                )
+    start = perf_counter()
+    with process_group(), Signals().handled() as signals:
+        folder = distributed.on_rank_zero(lambda: choose_folder(out, config.method, overwrite))
+        kind = build(resolve_config(config))
+        with lock_run(folder):
+            distributed.on_rank_zero(lambda: claim_folder(folder, overwrite))
+            with _resume_hint(config, folder):
+                env = distributed.on_rank_zero(lambda: write_start(folder, kind.run_parts.config, _environment(kind)))
+                return Trainer(kind, folder, env, signals, rank_zero_only(callback), start).fit()
 
 
-def _gone_on(
-    programme_of: Callable[[C], Programme[R]],
-    kind: type[C],
+def _resume(
+    build: Callable[[C], RunKind[R]],
+    config_class: type[C],
     folder: Path,
     wanted: C | None,
     callback: RunCallback | None,
 ) -> R:
-    on_start = perf_counter()
-    with process_group(), Signals().heeded() as signals:
-        callback = _one_voice(callback)
-        config = distributed.on_rank_zero(lambda: resumable(kind, folder, wanted))
-        record = distributed.on_rank_zero(lambda: finished(folder))
+    start = perf_counter()
+    with process_group(), Signals().handled() as signals:
+        callback = rank_zero_only(callback)
+        config = distributed.on_rank_zero(lambda: resumable_config(config_class, folder, wanted))
+        record = distributed.on_rank_zero(lambda: read_record(folder))
         if record is not None:
             return cast(R, record)
-        with alone(folder), rescued(config, folder):
-            state, refused = distributed.on_rank_zero(lambda: last_state(folder))
-            for reason in refused:
-                callback.on_message(f"{reason} The one before it is used.")
+        with lock_run(folder), _resume_hint(config, folder):
+            state, refusals = distributed.on_rank_zero(lambda: last_state(folder))
+            for reason in refusals:
+                callback.on_message(f"{reason} The previous checkpoint is used.")
             if state is None:
-                callback.on_message("The run was cut before its first checkpoint, and begins anew.")
-            programme = programme_of(config)
+                callback.on_message("The run was interrupted before its first checkpoint and starts again.")
+            kind = build(config)
             if state is not None:
-                require_same_run(state, programme.run_parts)
+                require_same_run(state, kind.run_parts)
             step = 0 if state is None else state["step"]
-            made_with = distributed.on_rank_zero(
-                lambda: note_resumption(folder, step, _environment(programme.run_parts), config)
-            )
-            return Session(programme, folder, made_with, signals, callback, on_start).carry_through(state)
+            env = distributed.on_rank_zero(lambda: note_resumption(folder, step, _environment(kind), config))
+            return Trainer(kind, folder, env, signals, callback, start).fit(state)
 
 
-def _begin(run_parts: RunParts, folder: Path) -> dict[str, Any]:
-    """What a run folder holds before the first step; the config first, which makes it one."""
-    made_with = _environment(run_parts)
-    write_config(folder, run_parts.config)
-    write_json(folder / ENVIRONMENT, made_with)
-    (folder / CHECKPOINTS).mkdir(exist_ok=True)
-    return made_with
+def lock_run(folder: Path) -> AbstractContextManager[object]:
+    """Lock a run folder; the first process holds the lock for all."""
+    stack = ExitStack()
+    distributed.on_rank_zero(lambda: stack.enter_context(locked(folder)))
+    return stack
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Be the only team to work on a run; the first process holds the lock for all."""
-    with ExitStack() as held:
-        distributed.on_rank_zero(lambda: held.enter_context(locked(folder)))
-        yield
-
-
-def _one_voice(callback: RunCallback | None) -> RunCallback:
+def rank_zero_only(callback: RunCallback | None) -> RunCallback:
+    """The callback in the first process, `Silent` in the others."""
     return callback if callback is not None and distributed.is_rank_zero() else Silent()
 
 
-def _environment(run_parts: RunParts) -> dict[str, Any]:
+def _environment(kind: RunKind[Any]) -> dict[str, Any]:
+    run_parts = kind.run_parts
     return environment(run_parts.config.seed, run_parts.device, run_parts.train_state.precision.name)
+
+
+def _resume_hint(config: TrainConfig, folder: Path) -> AbstractContextManager[None]:
+    count = config.compute.accumulate
+    return with_resume_hint(
+        folder,
+        config.command,
+        diverged=f"Start again with a lower learning rate (--lr {config.optimization.lr / 4:g}), a longer warm-up "
+        "(--warmup-epochs), or --precision fp32.",
+        out_of_memory=f"{config.backbone} with a batch of {config.batch} in {count} micro-batch{'es' * (count > 1)} "
+        f"does not fit into memory. Use more micro-batches (--accumulate {2 * count}), half precision "
+        f"(--precision bf16), or start again with a smaller batch (--batch {config.batch // 2}).",
+    )

@@ -1,75 +1,89 @@
-"""Files that are whole or not there."""
+"""Atomic file writing: a file is complete or absent."""
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from phinets.config.errors import UserError
 
 PART = ".part"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a system says where there is no room: on the disk, for this person, for such a large file."""
+"""Error numbers for a full disk, quota and file size limit."""
 
 
 def atomic_write(
-    path: Path, content: bytes | Callable[[BinaryIO], None], named: Callable[[Path], str] | None = None
+    path: Path, content: bytes | Callable[[BinaryIO], None], rename: Callable[[Path], str] | None = None
 ) -> Path:
-    """Fill a file beside `path`, flush it to the disk, then put it in place: all of it or nothing.
+    """Write a temporary file beside `path`, flush it to the disk, then rename it: complete or absent.
 
-    `named` may choose another name for it once the content is there. Whoever is killed on the way leaves nothing but a
-    hidden file that ends in .part.
+    Args:
+        path: the file to write.
+        content: its bytes, or a function that writes them.
+        rename: chooses the final name from the written temporary file.
+
+    Returns:
+        The path of the written file. A killed process leaves at most a hidden file that ends in .part.
     """
-    aside = path.with_name(f".{path.name}{PART}")
+    temporary = path.with_name(f".{path.name}{PART}")
     try:
-        with aside.open("wb") as file:
+        with temporary.open("wb") as file:
             if isinstance(content, bytes):
                 file.write(content)
             else:
                 content(file)
             file.flush()
             os.fsync(file.fileno())
-        final = path if named is None else path.with_name(named(aside))
-        aside.replace(final)
-        _flush_names(path.parent)
-    except (OSError, RuntimeError) as error:  # torch speaks of a full disk in a RuntimeError
+        final = path if rename is None else path.with_name(rename(temporary))
+        temporary.replace(final)
+        _flush_folder(path.parent)
+    except (OSError, RuntimeError) as error:  # torch raises RuntimeError for a full disk
         raise UserError(f"'{path}' can't be written: {_reason(error)}. {cure(error)}") from error
     finally:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     return final
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    atomic_write(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 def _reason(error: BaseException) -> str:
-    """The system's word for what went wrong, behind whatever a library made of it."""
-    said = _by_system(error)
-    return (said and said.strerror) or str(error).splitlines()[0]
+    """The operating system's message."""
+    cause = _os_error(error)
+    return (cause and cause.strerror) or str(error).splitlines()[0]
 
 
 def cure(error: BaseException) -> str:
-    """What to do where something can't be written."""
-    said = _by_system(error)
-    return (
-        "Free some space." if said is None or said.errno in FULL else "Choose another place, or make this one usable."
-    )
+    """What to do about a file that can't be written."""
+    cause = _os_error(error)
+    return "Free some space." if cause is None or cause.errno in FULL else "Choose a place that can be written to."
 
 
-def _by_system(error: BaseException | None) -> OSError | None:
-    """The system's own error, behind whatever a library made of it."""
+def _os_error(error: BaseException | None) -> OSError | None:
+    """The operating system's error behind a library's."""
     while error is not None and not (isinstance(error, OSError) and error.strerror):
         error = error.__cause__ or error.__context__
     return error
 
 
 def is_remnant(path: Path) -> bool:
-    """Whether a file is what a killed writer left behind."""
+    """Whether a file is an incomplete one of a killed process."""
     return path.name.startswith(".") and path.name.endswith(PART)
 
 
-def _flush_names(folder: Path) -> None:
-    """See to it that the new name outlives a power cut, where the system can."""
+def _flush_folder(folder: Path) -> None:
+    """Flush the new name to the disk, where the system can."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)

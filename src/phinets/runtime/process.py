@@ -1,4 +1,4 @@
-"""What torchrun says about this process, before torch is loaded."""
+"""This process: torchrun's variables, threads and signals; without torch."""
 
 import os
 import signal
@@ -6,8 +6,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from types import FrameType
 from typing import NamedTuple
+
+from phinets.config.errors import StoppedError
 
 
 class Launch(NamedTuple):
@@ -19,7 +22,7 @@ class Launch(NamedTuple):
 
 
 def launched() -> Launch:
-    """As the environment has it; alone where nobody launched a team."""
+    """From torchrun's environment variables; a single process without them."""
     if "RANK" not in os.environ:
         return Launch()
     rank, size, place = (int(os.environ.get(name, default)) for name, default in VARIABLES.items())
@@ -51,7 +54,7 @@ def own_cores() -> int:
 
 
 @contextmanager
-def leaving_at_once() -> Iterator[None]:
+def exit_on_interrupt() -> Iterator[None]:
     """Leave without unwinding on an interrupt: a module that is loaded by half makes the next import fail instead."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -66,3 +69,47 @@ def leaving_at_once() -> Iterator[None]:
 def _leave(number: int, frame: FrameType | None) -> None:
     print("phinets: stopped.", file=sys.stderr, flush=True)
     os._exit(128 + number)
+
+
+ECHO_SECONDS = 2.0
+"""Seconds within which a second SIGINT counts as the same one under torchrun: the terminal sends it to every process,
+and torchrun sends it again."""
+
+
+class Signals:
+    """SIGTERM and SIGINT: deferred during a training step; a second SIGINT stops at once."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._when = 0.0
+        self._defer = False
+
+    @contextmanager
+    def handled(self) -> Iterator["Signals"]:
+        """Install the handlers, in the main thread only."""
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        before = {number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Only set `received`; the code inside checks it."""
+        self._defer = True
+        try:
+            yield
+        finally:
+            self._defer = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        again = self.received is not None and number == signal.SIGINT
+        if again and launched().size > 1 and monotonic() - self._when < ECHO_SECONDS:
+            return
+        self.received, self._when = signal.Signals(number), monotonic()
+        if again or not self._defer:
+            raise StoppedError(f"stopped at once by {self.received.name}", 128 + number)

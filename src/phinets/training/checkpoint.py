@@ -1,4 +1,4 @@
-"""Checkpoints: written whole, named by step and checksum, verified before they are trusted."""
+"""Checkpoints: written atomically, named by step and checksum, verified before use."""
 
 import re
 from collections.abc import Iterable
@@ -15,30 +15,30 @@ from phinets.config.run import Saving
 from phinets.runtime.files import atomic_write, is_remnant
 
 FORMAT = 2
-KEPT = 2
-"""How many of the newest checkpoints stay."""
+KEEP = 2
+"""How many of the newest checkpoints are kept."""
 NAME = re.compile(r"step-(\d+)\.([0-9a-f]{16})\.pt")
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
-    """Write `step-000000200.CHECKSUM.pt`: the name vouches for the content, and both appear at once."""
+    """Write `step-000000200.CHECKSUM.pt`: the name holds a checksum of the content."""
     stem = f"step-{step:09d}"
     whole = {"format": FORMAT, "step": step, **state}
     return atomic_write(
         folder / f"{stem}.pt",
         lambda file: torch.save(whole, file),
-        named=lambda aside: f"{stem}.{_checksum(aside)}.pt",
+        rename=lambda temporary: f"{stem}.{_checksum(temporary)}.pt",
     )
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """What `save_checkpoint` wrote, once its checksum is right; nothing in the file is executed."""
-    named = NAME.fullmatch(path.name)
-    if named is None:
+    """Load what `save_checkpoint` wrote and verify its checksum; nothing in the file is executed."""
+    match = NAME.fullmatch(path.name)
+    if match is None:
         raise UserError(f"'{path}' is not named as a checkpoint of phinets, step-STEP.CHECKSUM.pt.")
     try:
-        if _checksum(path) != named[2]:
-            raise UserError(f"'{path}' is torn or altered: its content does not have the checksum in its name.")
+        if _checksum(path) != match[2]:
+            raise UserError(f"'{path}' is incomplete or altered: its content does not match the checksum in its name.")
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except UserError:
         raise
@@ -47,19 +47,19 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except Exception as error:  # an unpickler may raise anything
         raise UserError(f"'{path}' is not a checkpoint of phinets: {error}.") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
-        found = state.get("format") if isinstance(state, dict) else None
-        raise UserError(f"'{path}' has checkpoint format {found}; this version of phinets reads format {FORMAT}.")
+        version = state.get("format") if isinstance(state, dict) else None
+        raise UserError(f"'{path}' has checkpoint format {version}; this version of phinets reads format {FORMAT}.")
     return state
 
 
 def checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """The checkpoints in a folder as (step, path), the oldest first."""
-    named = ((NAME.fullmatch(path.name), path) for path in folder.glob("step-*.pt"))
-    return sorted((int(match[1]), path) for match, path in named if match is not None)
+    matches = ((NAME.fullmatch(path.name), path) for path in folder.glob("step-*.pt"))
+    return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
 def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, dict[Path, str]]:
-    """The newest checkpoint that can be used, or None where none was made; and why newer ones were refused."""
+    """The newest usable checkpoint, or None without any; and why newer ones were refused."""
     refused: dict[Path, str] = {}
     for _, path in reversed(checkpoints(folder)):
         try:
@@ -71,32 +71,32 @@ def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, dict[Path, s
     return None, refused
 
 
-def set_aside(refused: Iterable[Path]) -> None:
-    """Rename what was refused, so that it no longer counts among the checkpoints."""
+def rename_refused(refused: Iterable[Path]) -> None:
+    """Rename refused files, so that they no longer count among the checkpoints."""
     for path in refused:
         path.replace(path.with_name(f"{path.name}.refused"))
 
 
 @dataclass
 class Keeper:
-    """Decides when a checkpoint is due and which ones stay."""
+    """Decides when a checkpoint is due and which ones are kept."""
 
     folder: Path
     saving: Saving
     steps_per_epoch: int
-    lasting: frozenset[int] = frozenset()
-    """Steps whose checkpoint stays for good."""
+    permanent: frozenset[int] = frozenset()
+    """Steps whose checkpoint is never deleted."""
 
     def __post_init__(self) -> None:
         self._since = monotonic()
 
     def is_due(self, step: int) -> bool:
-        """Whether the plan has a checkpoint after this very step, whatever the clock says."""
+        """Whether a checkpoint is due after this step, whatever the time."""
         _, steps = self.saving.interval
-        return bool(steps and step % steps == 0) or self._stays(step)
+        return bool(steps and step % steps == 0) or self._is_permanent(step)
 
-    def clock_asks(self) -> bool:
-        """Whether the time for one has come; having asked, the clock begins anew."""
+    def timer_expired(self) -> bool:
+        """Whether one is due by time; the timer then starts again."""
         seconds, _ = self.saving.interval
         if seconds is None or monotonic() - self._since < seconds:
             return False
@@ -104,24 +104,24 @@ class Keeper:
         return True
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write a checkpoint; only then may older ones go."""
+        """Write a checkpoint, then delete older ones."""
         new = save_checkpoint(self.folder, step, state)
         self._since = monotonic()
-        for path in self._superfluous(step, new):
+        for path in self._obsolete(step, new):
             path.unlink(missing_ok=True)
 
-    def _superfluous(self, step: int, new: Path) -> Iterable[Path]:
-        """All but the newest, those that stay for good, and what another path of the run left behind."""
+    def _obsolete(self, step: int, new: Path) -> Iterable[Path]:
+        """All but the newest and the permanent ones; also incomplete files and steps beyond this one."""
         yield from filter(is_remnant, self.folder.iterdir())
-        found = [(s, path) for s, path in checkpoints(self.folder) if path != new]
-        older = [path for s, path in found if s < step]
-        yield from (path for s, path in found if s >= step)
-        newest = older[-(KEPT - 1) :]
-        yield from (path for s, path in found if s < step and path not in newest and not self._stays(s))
+        others = [(s, path) for s, path in checkpoints(self.folder) if path != new]
+        older = [path for s, path in others if s < step]
+        yield from (path for s, path in others if s >= step)
+        newest = older[-(KEEP - 1) :]
+        yield from (path for s, path in others if s < step and path not in newest and not self._is_permanent(s))
 
-    def _stays(self, step: int) -> bool:
+    def _is_permanent(self, step: int) -> bool:
         epochs = self.saving.keep_epochs
-        return step in self.lasting or (epochs > 0 and step % (epochs * self.steps_per_epoch) == 0)
+        return step in self.permanent or (epochs > 0 and step % (epochs * self.steps_per_epoch) == 0)
 
 
 def _checksum(path: Path) -> str:

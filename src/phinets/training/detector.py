@@ -8,13 +8,14 @@ from typing import Any
 
 import torch
 
-from phinets.config.detection import DetectorTraining
+from phinets.config.detection import DetectorOptimization
 from phinets.config.errors import UserError
 from phinets.detection.c4 import Detector
-from phinets.detection.lessons import Shown
+from phinets.detection.loader import Sample
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal
-from phinets.training.loader import ahead
+from phinets.training.loader import prefetch
+from phinets.training.loop import DivergedError
 from phinets.views import random_stream
 
 TERMS = {
@@ -23,12 +24,12 @@ TERMS = {
     "loss_classifier": "classes",
     "loss_box_reg": "boxes",
 }
-"""torchvision's names for the four losses, and ours."""
+"""torchvision's names of the four losses, and ours."""
 
 
 @dataclass(frozen=True)
 class DetectorTrainState:
-    """A detector and what changes its weights: all that a checkpoint must bring back."""
+    """A detector and its optimizer: what a checkpoint restores."""
 
     detector: Detector
     optimizer: torch.optim.Optimizer
@@ -39,7 +40,7 @@ class DetectorTrainState:
         return {"detector": self.detector.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become what `state` was taken from."""
+        """Load what `state` returned."""
         try:
             self.detector.load_state_dict(state["detector"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -47,94 +48,92 @@ class DetectorTrainState:
             raise UserError(f"the checkpoint does not fit this detector: {error}.") from error
 
 
-def detector_train_state(detector: Detector, how: DetectorTraining, device: torch.device) -> DetectorTrainState:
+def detector_train_state(
+    detector: Detector, training: DetectorOptimization, device: torch.device
+) -> DetectorTrainState:
     """The detector on its device, with SGD on every weight."""
     detector = detector.to(device)
     optimizer = torch.optim.SGD(
-        detector.parameters(), lr=how.peak_lr, momentum=how.momentum, weight_decay=how.weight_decay
+        detector.parameters(), lr=training.peak_lr, momentum=training.momentum, weight_decay=training.weight_decay
     )
     return DetectorTrainState(detector, optimizer, device)
 
 
 def detector_step(
-    train_state: DetectorTrainState, parts: Sequence[Sequence[Shown]], *, rate: float, draws: int
+    train_state: DetectorTrainState, micro_batches: Sequence[Sequence[Sample]], *, lr: float, seed: int
 ) -> dict[str, float]:
-    """One step of SGD on the sum of the four losses, the gradient being the mean over the parts of the batch.
+    """One step of SGD on the sum of the four losses; the gradient is the mean over the micro-batches.
 
-    Which anchors and regions count is drawn by torch's own generator, which `draws` seeds and which is put back.
+    torch's global generator samples the anchors and regions in the loss; `seed` seeds it, and it is restored after.
     """
     train_state.detector.train()
     for group in train_state.optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = lr
     train_state.optimizer.zero_grad(set_to_none=True)
-    total = dict.fromkeys(TERMS.values(), 0.0)
+    total, count = dict.fromkeys(TERMS.values(), 0.0), len(micro_batches)
     with torch.random.fork_rng(devices=[train_state.device] if train_state.device.type == "cuda" else []):
-        torch.manual_seed(draws)
-        for part in parts:
-            losses = train_state.detector([Shown(*(value.to(train_state.device) for value in shown)) for shown in part])
-            (torch.stack(list(losses.values())).sum() / len(parts)).backward()
+        torch.manual_seed(seed)
+        for samples in micro_batches:
+            losses = train_state.detector([Sample(*(value.to(train_state.device) for value in s)) for s in samples])
+            (torch.stack(list(losses.values())).sum() / count).backward()
             for name, value in losses.items():
-                total[TERMS[name]] += float(value.detach()) / len(parts)
+                total[TERMS[name]] += float(value.detach()) / count
     train_state.optimizer.step()
     return {"loss": sum(total.values()), **total}
 
 
 @dataclass(kw_only=True)
 class DetectorLoop:
-    """Everything that one training of a detector needs, and `run`, which does it."""
+    """The training loop of a detector."""
 
     train_state: DetectorTrainState
-    lesson: Callable[[int], Sequence[Shown]]
-    """The pictures of a step."""
-    how: DetectorTraining
+    batch_of: Callable[[int], Sequence[Sample]]
+    """The samples of a step."""
+    training: DetectorOptimization
     accumulate: int
     seed: int
     journal: Journal
     keeper: Keeper
     save: Callable[[int], None]
-    """Keeps the detector as it is, given how many steps it has made."""
-    stop: Callable[[], bool]
-    """Whether somebody has asked this process to stop."""
-    watch: Callable[[Mapping[str, Any]], None]
-    """Is told each line of the journal."""
+    """Writes a checkpoint, given the number of steps done."""
+    stop_requested: Callable[[], bool]
+    on_step: Callable[[Mapping[str, Any]], None]
+    """Called with each row of the journal."""
     stopped: bool = False
-    """Whether it was left because somebody asked."""
+    """Whether a stop request ended the loop."""
 
     def run(self, first: int = 0) -> int:
-        """Train from step `first` to the end, or until asked to stop; how many steps are made."""
-        for step, pictures in enumerate(self._lessons(first), first):
-            self._step(step, pictures)
+        """Train from step `first` to the end or a stop request; returns the number of steps done."""
+        for step, samples in enumerate(self._batches(first), first):
+            self._step(step, samples)
             done = step + 1
-            self.stopped = self.stop()
-            last = done == self.how.iterations
-            if last or self.stopped or self.keeper.is_due(done) or self.keeper.clock_asks():
+            self.stopped = self.stop_requested()
+            last = done == self.training.iterations
+            if last or self.stopped or self.keeper.is_due(done) or self.keeper.timer_expired():
                 self.save(done)
             if self.stopped:
                 return done
-        return self.how.iterations
+        return self.training.iterations
 
-    def _lessons(self, first: int) -> Iterator[Sequence[Shown]]:
-        """The pictures of every step. Where some can't be had, the steps made so far are kept before that is said."""
+    def _batches(self, first: int) -> Iterator[Sequence[Sample]]:
+        """The samples of every step. A checkpoint is written before an error in an image is raised."""
         done = first
         try:
-            for pictures in ahead(partial(self.lesson, step) for step in range(first, self.how.iterations)):
-                yield pictures
+            for samples in prefetch(partial(self.batch_of, step) for step in range(first, self.training.iterations)):
+                yield samples
                 done += 1
         except UserError:
             if done > first:
                 self.save(done)
             raise
 
-    def _step(self, step: int, pictures: Sequence[Shown]) -> None:
-        size = len(pictures) // self.accumulate
-        parts = [pictures[i * size : (i + 1) * size] for i in range(self.accumulate)]
-        draws = random_stream(self.seed, "sampling", step).initial_seed()
-        losses = detector_step(self.train_state, parts, rate=self.how.rate(step), draws=draws)
+    def _step(self, step: int, samples: Sequence[Sample]) -> None:
+        size, lr = len(samples) // self.accumulate, self.training.rate(step)
+        micro_batches = [samples[i * size : (i + 1) * size] for i in range(self.accumulate)]
+        seed = random_stream(self.seed, "sampling", step).initial_seed()
+        losses = detector_step(self.train_state, micro_batches, lr=lr, seed=seed)
         if not math.isfinite(losses["loss"]):
-            raise UserError(
-                f"the detector has diverged: the loss is no longer a finite number after step {step + 1}. Begin anew "
-                f"with a lower learning rate (--lr {self.how.lr / 4:g}) or a longer warm-up (--warmup)."
-            )
-        row = {"kind": "step", "step": step + 1, **losses, "lr": self.how.rate(step)}
+            raise DivergedError(f"the loss is not finite after step {step + 1}.")
+        row = {"kind": "step", "step": step + 1, **losses, "lr": lr}
         self.journal.write([row])
-        self.watch(row)
+        self.on_step(row)

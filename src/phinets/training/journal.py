@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object a line, in the order in which things happened."""
+"""The journal of a run: metrics.jsonl, one JSON object per line, in order of time; and trackers."""
 
 import json
 import os
@@ -15,48 +15,52 @@ from phinets.runtime.files import cure
 
 
 class Tracker(Protocol):
-    """A further place for the numbers."""
+    """A further place for the metrics."""
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Take a line of the journal."""
+        """Log a row of the journal."""
 
     def close(self) -> None:
-        """Say that no more will come."""
+        """Finish."""
 
 
 class Journal:
-    """metrics.jsonl, and the trackers that want to see each line; without a path, nothing is written anywhere.
+    """metrics.jsonl and the trackers; without a path, nothing is written.
 
-    It begins at byte `at`: what stands behind it was written after the checkpoint that a run goes on from, and will be
-    written again.
+    The file is truncated at byte `at`: later lines were written after the checkpoint that a run resumes from.
     """
 
     def __init__(self, path: Path | None, trackers: tuple[Tracker, ...] = (), at: int = 0) -> None:
-        self._file = None if path is None else _opened(path, at)
+        self._path = path
+        self._file = None if path is None else _open(path, at)
         self._trackers = trackers
 
     def write(self, rows: list[dict[str, Any]]) -> None:
-        """Append the rows and hand them to the system at once."""
+        """Append rows, unbuffered."""
         if self._file is None:
             return
         rest = memoryview("".join(json.dumps(row) + "\n" for row in rows).encode())
-        with self._complaint():
-            while rest:  # a disk that is nearly full takes a part
+        with self._write_errors():
+            while rest:  # a nearly full disk may take less than all
                 rest = rest[self._file.write(rest) :]
         for tracker in self._trackers:
             for row in rows:
                 tracker.write(row)
 
-    def settled(self) -> int:
-        """See to it that every line is on the disk, and say how many bytes there are."""
+    def read(self) -> list[dict[str, Any]]:
+        """All rows."""
+        return [] if self._path is None else read_journal(self._path)
+
+    def flush(self) -> int:
+        """Flush to the disk; returns the size in bytes."""
         if self._file is None:
             return 0
-        with self._complaint():
+        with self._write_errors():
             os.fsync(self._file.fileno())
         return self._file.tell()
 
     @contextmanager
-    def _complaint(self) -> Iterator[None]:
+    def _write_errors(self) -> Iterator[None]:
         assert self._file is not None
         try:
             yield
@@ -75,17 +79,17 @@ class Journal:
             tracker.close()
 
 
-def _opened(path: Path, at: int) -> FileIO:
-    """The file, cut at byte `at`; unbuffered, so that nothing waits in memory."""
+def _open(path: Path, at: int) -> FileIO:
+    """The file, truncated at byte `at`, unbuffered."""
     try:
         file = FileIO(path, "a")
     except OSError as error:
         raise UserError(f"the journal '{path}' can't be opened: {error.strerror}.") from error
-    there = file.tell()
-    if there < at:
+    size = file.tell()
+    if size < at:
         raise UserError(
-            f"'{path}' has {there} bytes, but had {at} when the checkpoint was made: lines are missing. Put the file "
-            "back, or repeat the run with --config."
+            f"'{path}' has {size} bytes, but had {at} when the checkpoint was written: lines are missing. Restore "
+            "the file, or repeat the run with --config."
         )
     file.truncate(at)
     file.seek(at)
@@ -93,26 +97,39 @@ def _opened(path: Path, at: int) -> FileIO:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The lines of a journal."""
+    """The rows of a journal."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' is not a journal that can be read: {error}.") from error
     if not all(isinstance(row, dict) and {"kind", "step"} <= row.keys() for row in rows):
-        raise UserError(f"'{path}' is not a journal of phinets: a line does not say its kind and step.")
+        raise UserError(f"'{path}' is not a journal of phinets: a line has no kind or step.")
     return rows
 
 
 def require_trackers(names: tuple[str, ...]) -> None:
-    """Say what is not installed before anything is trained."""
+    """Refuse trackers that are not installed."""
     for name in names:
         if find_spec(name) is None:
             raise UserError(f"--log {name} needs {name}, which is not installed: pip install 'phinets[{name}]'.")
 
 
 def open_trackers(names: tuple[str, ...], folder: Path, config: dict[str, Any], done: int = 0) -> tuple[Tracker, ...]:
-    """The trackers called for; those of a run that goes on after `done` steps forget what they heard beyond them."""
+    """The trackers; those of a run that resumes after `done` steps discard later ones."""
     return tuple(look_up("tracker", name, TRACKERS)(folder, config, done) for name in names)
+
+
+def open_journal(
+    path: Path | None, trackers: tuple[str, ...], config: Callable[[], dict[str, Any]], done: int = 0, at: int = 0
+) -> tuple[Journal, list[dict[str, Any]]]:
+    """The journal of a run that starts, or resumes after `done` steps at byte `at`, and the rows it has already.
+
+    Without a path (in all processes but the first) it writes nothing.
+    """
+    if path is None:
+        return Journal(None), []
+    journal = Journal(path, open_trackers(trackers, path.parent, config(), done) if trackers else (), at)
+    return journal, journal.read() if at else []
 
 
 class TensorBoard:
@@ -134,15 +151,15 @@ class TensorBoard:
 
 
 class WandB:
-    """A run in the project `phinets` on Weights & Biases; its id stays in the run folder, so that it can go on."""
+    """A run in the project `phinets` on Weights & Biases; its id stays in the run folder for resuming."""
 
     def __init__(self, folder: Path, config: dict[str, Any], done: int) -> None:
         import wandb
 
         note = folder / "wandb" / "phinets-id"
-        known = note.read_text().strip() if done and note.exists() else None
+        run_id = note.read_text().strip() if done and note.exists() else None
         self._run = wandb.init(
-            project="phinets", name=folder.name, dir=str(folder), config=config, id=known, resume="allow"
+            project="phinets", name=folder.name, dir=str(folder), config=config, id=run_id, resume="allow"
         )
         note.parent.mkdir(exist_ok=True)
         note.write_text(self._run.id)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet, Weights
-from phinets.dynamics.matrix_trajectories import Path, eigenvalues
+from phinets.dynamics.matrix_trajectories import Trajectory, eigenvalues
 from phinets.dynamics.systems import Floats
 
 MARKS = 20
@@ -51,7 +51,7 @@ class Plan:
         return [int(step) for step in np.unique(np.linspace(0, self.steps, MARKS + 1).round())]
 
 
-def sgd_paths(system: MatrixSystem, start: Weights, plan: Plan) -> list[Path]:
+def sgd_trajectories(system: MatrixSystem, start: Weights, plan: Plan) -> list[Trajectory]:
     """The paths of all runs, at times η · marks; the runs lie side by side in one stack of matrices."""
     trained = {
         name: torch.tensor(start[name]).repeat(plan.runs, 1, 1).requires_grad_(name != "W_s") for name in system.names
@@ -89,12 +89,14 @@ def _loss(system: MatrixSystem, w: Mapping[str, Tensor], batch: int | None, rand
     return expected_loss(system, w) if batch is None else sampled_loss(system, w, batch, random)
 
 
-def _paths(kept: Mapping[str, list[Tensor]], plan: Plan) -> list[Path]:
+def _paths(kept: Mapping[str, list[Tensor]], plan: Plan) -> list[Trajectory]:
     stacks = {name: torch.stack(tensors, dim=1).numpy() for name, tensors in kept.items()}
     if not all(np.isfinite(stack).all() for stack in stacks.values()):
         raise UserError(f"training at the learning rate {plan.rate:g} ran away. Choose a smaller --rate or --scale.")
     times = plan.rate * np.array(plan.marks, dtype=np.float64)
-    return [Path(times=times, weights={name: stack[k] for name, stack in stacks.items()}) for k in range(plan.runs)]
+    return [
+        Trajectory(times=times, weights={name: stack[k] for name, stack in stacks.items()}) for k in range(plan.runs)
+    ]
 
 
 def expected_loss(system: MatrixSystem, w: Mapping[str, Tensor]) -> Tensor:
@@ -137,7 +139,7 @@ def targets(system: MatrixSystem, w: Mapping[str, Tensor]) -> tuple[Tensor, Tens
     raise AssertionError(system)
 
 
-def deviations(path: Path, flow: Path) -> dict[str, float]:
+def deviations(path: Trajectory, flow: Trajectory) -> dict[str, float]:
     """The largest distance between two paths at the same times: of all weights (Frobenius), and of any eigenvalue."""
     apart = np.sum([((path.weights[n] - flow.weights[n]) ** 2).sum(axis=(1, 2)) for n in flow.weights], axis=0)
     ours, theirs = eigenvalues(path), eigenvalues(flow)

@@ -1,38 +1,42 @@
-"""The loop around the step: feed, step, journal, look, save. It decides when; what is done is given to it."""
+"""The training loop: fetch a batch, step, and report to a driver when losses, an evaluation or a checkpoint are due.
+
+The loop decides when something happens; the driver (`runs.trainer.Trainer`) does it. Every process of a distributed
+run executes the same loop.
+"""
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from phinets.config.errors import CommonError
-from phinets.data import BadImage, BadImages, Images
+from phinets.data import BadImage, Images
 from phinets.methods import Losses
 from phinets.runtime import distributed
 from phinets.runtime.devices import synchronize
 from phinets.runtime.distributed import Agreement
 from phinets.training.checkpoint import Keeper
-from phinets.training.journal import Journal
-from phinets.training.loader import Clocked, MicroBatch
+from phinets.training.loader import MicroBatch
 from phinets.training.schedule import RunSchedule
 from phinets.training.step import TrainState, train_step
 from phinets.views import Views
 
-SETTLE_EVERY = 10  # steps whose losses are fetched from the device together
+REPORT_EVERY = 10
+"""Steps whose losses are fetched from the device together."""
 
 
 class DivergedError(CommonError):
-    """The loss is no longer a number."""
+    """The loss or a weight is no longer finite."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """How fast it went, looks and saves aside."""
+    """Training speed, without evaluations and checkpoints."""
 
     images: int = 0
     seconds: float = 0.0
@@ -40,184 +44,178 @@ class Pace:
 
     @property
     def images_per_second(self) -> float:
-        """Images learned from per second of training."""
+        """Training images per second."""
         return self.images / self.seconds if self.seconds else 0.0
 
     @property
     def data_wait(self) -> float:
-        """Share of the training time in which the step waited for its views."""
+        """Share of the training time in which the step waited for its batch."""
         return self.waited / self.seconds if self.seconds else 0.0
 
 
-class LoopCallback(Protocol):
-    """Who looks on: told of steps as they are settled, of each look, and of what a person should know."""
+class StepReport(NamedTuple):
+    """One finished step."""
 
-    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
-        """The newest line of the journal."""
+    done: int
+    """Steps finished so far, this one included."""
+    losses: dict[str, float]
+    """`loss` and its terms, the mean over all processes."""
+    lr: float
+    bad: list[BadImage]
+    """Images of the step's batch that could not be used, of all processes."""
 
-    def on_eval(self, row: Mapping[str, Any]) -> None:
-        """What a look found."""
 
-    def on_message(self, text: str) -> None:
-        """A sentence for a person."""
+class Driver(Protocol):
+    """What the loop calls. `done` counts finished steps."""
+
+    def on_boundary(self, step: int) -> None:
+        """Called before a step of `boundaries`: between two tasks, or where a task is evaluated."""
+
+    def on_steps(self, reports: Sequence[StepReport], pace: Pace) -> None:
+        """Called with the newest steps, oldest first."""
+
+    def evaluate(self, done: int, codes: Tensor) -> None:
+        """Called when an evaluation is due, with the codes z of the last batch, gathered from all processes."""
+
+    def save(self, done: int) -> None:
+        """Called when a checkpoint is due."""
+
+    def stop_requested(self) -> bool:
+        """Whether this process was asked to stop."""
 
 
-class Memory(Protocol):
-    """What a learner keeps of the images that it has seen, to learn from them again."""
+class ReplayBuffer(Protocol):
+    """Images of earlier steps that are trained on again."""
 
-    def recalled(self, step: int, number: int, part: MicroBatch) -> Views:
-        """What is learned from in part `number` of a step, in place of the part's own views."""
+    def mix(self, step: int, number: int, batch: MicroBatch) -> Views:
+        """The views to train on in micro-batch `number` of a step: its own, with replayed ones."""
 
-    def keep(self, step: int, parts: Sequence[MicroBatch], images: Images) -> None:
-        """Told after the step what was seen in it: its parts, whose rows count in `images`."""
+    def add(self, step: int, batches: Sequence[MicroBatch], images: Images) -> None:
+        """Offer the micro-batches of a finished step, whose rows index `images`."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint stores."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a stored state."""
 
 
 @dataclass(kw_only=True)
 class Loop:
-    """Everything that one training needs, and `run`, which does it. In a team, all processes run the same loop."""
+    """Train `train_state` along `schedule`."""
 
     train_state: TrainState
-    course: RunSchedule
-    journal: Journal
-    bad_images: BadImages
+    schedule: RunSchedule
+    driver: Driver
     keeper: Keeper
-    look: Callable[[Tensor], Mapping[str, Any]]
-    """Judges the learner as it is, given the newest codes z of the whole team."""
-    save: Callable[[int], None]
-    """Keeps the learner as it is, given how many steps it has made."""
-    stop: Callable[[], bool]
-    """Whether somebody has asked this process to stop."""
-    callback: LoopCallback
-    turns: Container[int] = ()
-    """Steps before which `turn` is called."""
-    turn: Callable[[int], None] = lambda step: None
-    """What is done before such a step: where a stream is judged, and moves to its next task."""
-    memory: Memory | None = None
-    """What is learned from again; None where every image is seen in its own time only."""
-    every: int
-    """Steps between two looks; 0 looks at the end only."""
-    eval_at_images: frozenset[int] = frozenset()
-    """Further steps after which there is a look."""
+    """Says when a checkpoint is due."""
+    eval_every: int
+    """Steps between two evaluations; 0 evaluates at the ends of tasks only."""
+    eval_steps: Container[int] = ()
+    """Further steps after which there is an evaluation."""
+    boundaries: Container[int] = ()
+    """Steps before which the driver's `on_boundary` is called."""
+    replay: ReplayBuffer | None = None
     pace: Pace = field(default_factory=Pace)
     stopped: bool = False
-    """Whether it was left because somebody asked."""
+    """Whether the loop ended early because a process was asked to stop."""
 
     def run(self, first: int = 0) -> int:
-        """Train from step `first` to the end of the course, or until asked to stop; how many steps are made."""
+        """Train from step `first` to the end, or until asked to stop; returns the number of finished steps."""
         self.train_state.learner.train()
         self._pending: list[tuple[int, Losses]] = []
         self._bad: list[tuple[int, BadImage]] = []
         self._agreement = Agreement()
         self._since = perf_counter()
-        parts = Clocked(self.course.stream(first, self.course.total))
-        for step in range(first, self.course.total):
-            self._turn(step)
-            self._step(step, parts)
+        total = self.schedule.total
+        batches = self.schedule.batches(first, total)
+        for step in range(first, total):
+            if step in self.boundaries:
+                self._cross_boundary(step)
+            losses = self._train(step, self._fetch(step, batches))
+            self._after_step(step + 1, losses)
             if self.stopped:
                 return step + 1
-        self.stopped = self._agreement.at_last(self.stop())
-        return self.course.total
+        self.stopped = self._agreement.at_last(self.driver.stop_requested())
+        return total
 
-    def _turn(self, step: int) -> None:
-        """What happens between two steps comes after their lines in the journal, and is no part of the pace."""
-        if step in self.turns:
-            if self._pending:
-                self._settle()
-            self.turn(step)
-            self._since = perf_counter()
+    def _fetch(self, step: int, batches: Iterator[MicroBatch]) -> list[MicroBatch]:
+        """The micro-batches of a step; the time spent waiting for them counts as data wait."""
+        start = perf_counter()
+        fetched = list(islice(batches, self.schedule.micro_batches))
+        self.pace.waited += perf_counter() - start
+        self._bad += ((step, image) for batch in fetched for image in batch.bad)
+        return fetched
 
-    def _step(self, step: int, parts: Clocked[MicroBatch]) -> None:
-        count = self.course.parts
-        seen: list[MicroBatch] = []
-        losses = train_step(
-            self.train_state,
-            self._views(step, islice(parts, count), seen),
-            count=count,
-            rate=self.course.rate(step),
-            peak=self.course.peak_lr,
-        )
-        if self.memory is not None:
-            self.memory.keep(step, seen, self.course.feed_at(step).images)
+    def _train(self, step: int, batches: Sequence[MicroBatch]) -> Losses:
+        replay = self.replay
+        if replay is None:
+            views = [batch.views for batch in batches]
+        else:
+            views = [replay.mix(step, number, batch) for number, batch in enumerate(batches)]
+        rate, peak = self.schedule.rate(step), self.schedule.peak_lr
+        losses = train_step(self.train_state, views, rate=rate, peak=peak)
+        if replay is not None:
+            replay.add(step, batches, self.schedule.loader_at(step).images)
         self._pending.append((step, losses))
-        self.pace.waited, parts.waited = self.pace.waited + parts.waited, 0.0
-        self._afterwards(step + 1, losses)
+        return losses
 
-    def _views(self, step: int, parts: Iterator[MicroBatch], seen: list[MicroBatch]) -> Iterator[Views]:
-        for number, part in enumerate(parts):
-            self._bad += ((step, one) for one in part.bad)
-            if self.memory is None:
-                yield part.views
-            else:
-                seen.append(part)
-                yield self.memory.recalled(step, number, part)
-
-    def _afterwards(self, done: int, losses: Losses) -> None:
-        """Whatever is due after a step, in this order: journal, look, checkpoint."""
-        self.stopped, clock = self._agreement(self.stop(), distributed.is_rank_zero() and self.keeper.clock_asks())
-        last = done in self.course.ends
-        look = last or (self.every > 0 and done % self.every == 0) or done in self.eval_at_images
-        save = last or clock or self.stopped or self.keeper.is_due(done)
-        if not (look or save or len(self._pending) == SETTLE_EVERY):
-            return
-        self._settle()
-        if look:
-            self._look(done, losses)
-        if save:
-            self._require_finite(done)
-            self.save(done)
+    def _cross_boundary(self, step: int) -> None:
+        """Report the steps before the boundary first; the boundary's own time is not training time."""
+        if self._pending:
+            self._report()
+        self.driver.on_boundary(step)
         self._since = perf_counter()
 
-    def _settle(self) -> None:
-        """Fetch the losses of the last steps, refuse what is not a number, write the journal."""
-        numbers = self._numbers()
+    def _after_step(self, done: int, losses: Losses) -> None:
+        """Whatever is due after a step, in this order: report, evaluate, save."""
+        time_to_save = distributed.is_rank_zero() and self.keeper.timer_expired()
+        self.stopped, time_to_save = self._agreement(self.driver.stop_requested(), time_to_save)
+        last = done in self.schedule.ends
+        evaluate = last or (self.eval_every > 0 and done % self.eval_every == 0) or done in self.eval_steps
+        save = last or time_to_save or self.stopped or self.keeper.is_due(done)
+        if not (evaluate or save or len(self._pending) == REPORT_EVERY):
+            return
+        self._report()
+        if evaluate or save:
+            self._require_finite(done)
+        if evaluate:
+            assert losses.codes is not None
+            self.driver.evaluate(done, distributed.gather_rows(losses.codes))
+        if save:
+            self.driver.save(done)
+        self._since = perf_counter()
+
+    def _report(self) -> None:
+        """Fetch the losses of the pending steps, report them, and stop where one is not finite."""
+        losses = self._fetch_losses()
         synchronize(self.train_state.precision.device)
         self.pace.seconds += perf_counter() - self._since
-        self.pace.images += len(numbers) * self.course.batch
-        bad = self._everyone_s_bad()
-        rows: list[dict[str, Any]] = []
-        for (step, _), values in zip(self._pending, numbers, strict=True):
-            rows += self.bad_rows(step + 1, [one for when, one in bad if when == step])
-            if not math.isfinite(values["loss"]):
-                self.journal.write(rows)
-                raise DivergedError(f"the loss is no longer a finite number after step {step + 1}.")
-            rows.append({**self._place("step", step + 1), **values, "lr": self.course.rate(step)})
-        self.journal.write(rows)
-        if bad:
-            distributed.on_rank_zero(self.bad_images.require_few)
-        self.callback.on_step(rows[-1], self.pace)
+        self.pace.images += len(losses) * self.schedule.batch
+        bad = self._gather_bad()
+        reports = [
+            StepReport(step + 1, values, self.schedule.rate(step), [image for when, image in bad if when == step])
+            for (step, _), values in zip(self._pending, losses, strict=True)
+        ]
+        finite = [math.isfinite(report.losses["loss"]) for report in reports]
+        good = finite.index(False) if False in finite else len(reports)
+        if good:
+            self.driver.on_steps(reports[:good], self.pace)
+        if good < len(reports):
+            raise DivergedError(f"the loss is not finite after step {reports[good].done}.")
         self._pending, self._bad = [], []
 
-    def _numbers(self) -> list[dict[str, float]]:
-        """The losses of the pending steps, the mean over the team, fetched from the device together."""
+    def _fetch_losses(self) -> list[dict[str, float]]:
+        """The losses of the pending steps, the mean over all processes, fetched from the device together."""
         names = ("loss", *self._pending[0][1].terms)
         table = torch.stack([torch.stack([lo.total, *lo.terms.values()]).float() for _, lo in self._pending])
         return [dict(zip(names, values, strict=True)) for values in distributed.mean_over_ranks(table).tolist()]
 
-    def _everyone_s_bad(self) -> list[tuple[int, BadImage]]:
-        """The bad images that any process met; asked for only where there are some."""
-        some = torch.tensor(float(len(self._bad)), device=self.train_state.precision.device)
-        return sorted(distributed.gather_objects(self._bad)) if float(distributed.mean_over_ranks(some)) else []
-
-    def _look(self, done: int, losses: Losses) -> None:
-        assert losses.codes is not None
-        self._require_finite(done)
-        readings = self.look(distributed.gather_rows(losses.codes))
-        row = {**self._place("eval", done), "images": done * self.course.batch, **readings}
-        self.journal.write([*self.bad_rows(done), row])
-        distributed.on_rank_zero(self.bad_images.require_few)
-        self.callback.on_eval(row)
-
-    def bad_rows(self, done: int, bad: Iterable[BadImage] = ()) -> list[dict[str, Any]]:
-        """A line for every bad image that was not spoken of yet, and a word to the person."""
-        self.bad_images.add(bad)
-        fresh = self.bad_images.drain()
-        for where, why in fresh:
-            self.callback.on_message(f"'{where}' can't be used and is skipped: {why}.")
-        return [{**self._place("bad-image", done), "path": where, "why": why} for where, why in fresh]
-
-    def _place(self, kind: str, done: int) -> dict[str, Any]:
-        return {"kind": kind, "step": done, "epoch": self.course.epochs(done)}
+    def _gather_bad(self) -> list[tuple[int, BadImage]]:
+        """(step, bad image) of all processes; exchanged only where any process has one."""
+        count = torch.tensor(float(len(self._bad)), device=self.train_state.precision.device)
+        return sorted(distributed.gather_objects(self._bad)) if float(distributed.mean_over_ranks(count)) else []
 
     def _require_finite(self, done: int) -> None:
         if not self.train_state.is_finite():
-            raise DivergedError(f"the weights are no longer finite numbers after step {done}.")
+            raise DivergedError(f"the weights are not finite after step {done}.")

@@ -1,6 +1,5 @@
-"""The folder of a run: claimed once, never taken from an older run unless told to, written whole or not at all."""
+"""The folder of a run: its files, claiming and locking it, and its config file."""
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,38 +16,40 @@ from phinets.config.errors import UserError
 from phinets.config.methods import EncoderName
 from phinets.config.plain import from_plain, to_plain
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.runtime.files import atomic_write, is_remnant
+from phinets.runtime.files import is_remnant, write_json, write_text
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody is kept out
+except ImportError:  # Windows: no lock
     fcntl = None  # type: ignore[assignment]
 
 C = TypeVar("C", bound=TrainConfig)
 
-OF_STREAMS = frozenset(field.name for field in fields(ContinualConfig)) - {
+STREAM_KEYS = frozenset(field.name for field in fields(ContinualConfig)) - {
     field.name for field in fields(PretrainConfig)
 }
-"""What only a run over a stream has in its config."""
+"""Keys that only the config of a run over a stream has."""
+OLD_KEYS = frozenset({"optimisation", "judging"})
+"""Sections of a config that version 0.1 wrote under names that are no longer used."""
 CONFIG = "config.yaml"
 CHECKPOINTS = "checkpoints"
 JOURNAL = "metrics.jsonl"
 SUMMARY = "summary.json"
 ENVIRONMENT = "env.json"
 BACKBONES: Mapping[EncoderName, str] = {"fast": "backbone.safetensors", "slow": "backbone-slow.safetensors"}
-SET_ASIDE = "summary-before-append-{}.json"
-"""The summary that a run had before its n-th appended task."""
+OLD_SUMMARY = "summary-before-append-{}.json"
+"""The summary before the n-th appended task."""
 PICTURES = ("matrix.png", "tasks.png", "fast-slow.png")
-"""What a run over a stream draws beside its curves."""
+"""The figures of a run over a stream."""
 RUN_FILES = (
     CONFIG, ENVIRONMENT, JOURNAL, CHECKPOINTS, *BACKBONES.values(), "curves.png", *PICTURES, SUMMARY,
     "tensorboard", "wandb",
 )  # fmt: skip
-"""What a run leaves, and what overwriting it takes away: nothing else."""
+"""What a run writes, and all that --overwrite deletes."""
 
 
 def run_folder(out: Path | None, method: str) -> Path:
-    """Where a run goes: `out`, or a new name under runs/ made of the method and the time."""
+    """The folder of a new run: `out`, or a new name under runs/ made of the method and the time."""
     if out is not None:
         return out
     stem = f"{method.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S}"
@@ -56,23 +57,33 @@ def run_folder(out: Path | None, method: str) -> Path:
     return next(path for path in map(Path("runs").joinpath, names) if not path.exists())
 
 
-def require_free(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds something, unless it is an older run that may go."""
+def require_free(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> None:
+    """Refuse a folder that is not empty, unless it holds an older run that may be overwritten.
+
+    files: what a run of this kind writes; the first two, its config and its environment, mark the folder as its own.
+    """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"'{folder}' is a file, but a run needs a folder. Choose another --out.")
     if not folder.exists() or all(map(is_remnant, folder.iterdir())):
         return
-    if not all((folder / name).exists() for name in (CONFIG, ENVIRONMENT)):
-        raise UserError(f"'{folder}' is not empty and does not hold a run, so it is left alone. Choose another --out.")
+    if not all((folder / name).exists() for name in files[:2]):
+        raise UserError(f"'{folder}' is not empty and holds no run of this kind. Choose another --out.")
     if not overwrite:
-        raise UserError(f"'{folder}' already holds a run. Choose another --out, or say --overwrite to replace it.")
+        raise UserError(f"'{folder}' already holds a run. Choose another --out, or use --overwrite to replace it.")
 
 
-def claim(folder: Path, overwrite: bool) -> None:
-    """Make the folder, and take an older run out of it, its config last."""
-    require_free(folder, overwrite)
+def choose_folder(out: Path | None, method: str, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> Path:
+    """The folder of a new run, or an error where it can't be used."""
+    folder = run_folder(out, method)
+    require_free(folder, overwrite, files)
+    return folder
+
+
+def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> None:
+    """Create the folder, and delete an older run in it, its config last."""
+    require_free(folder, overwrite, files)
     try:
-        for old in (*folder.glob(SET_ASIDE.format("*")), *(folder / name for name in reversed(RUN_FILES))):
+        for old in (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files))):
             if old.is_dir():
                 shutil.rmtree(old)
             else:
@@ -84,7 +95,7 @@ def claim(folder: Path, overwrite: bool) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only one to work on a run; the system itself lets go when a process dies."""
+    """Lock a run folder; the system releases the lock when the process ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
@@ -105,37 +116,35 @@ def _lock(handle: int, folder: Path) -> None:
     except BlockingIOError:
         raise UserError(f"another process is working on the run in '{folder}'. Wait for it, or stop it.") from None
     except OSError:
-        pass  # a file system that knows no locks keeps nobody out
+        pass  # a file system without locks
 
 
-def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
-    atomic_write(path, text.encode())
-
-
-def write_json(path: Path, value: Any) -> None:
-    """A JSON file, whole or not at all."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+def write_start(folder: Path, config: TrainConfig, env: dict[str, Any]) -> dict[str, Any]:
+    """Write what a run folder holds before the first step, the config first; returns `env`."""
+    write_config(folder, config)
+    write_json(folder / ENVIRONMENT, env)
+    (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    return env
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """config.yaml: every field, so that the command's --config repeats the run."""
+    """Write config.yaml: every field, so that --config repeats the run."""
     write_text(folder / CONFIG, yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True))
 
 
 def read_config(path: Path) -> TrainConfig:
-    """The run that a config file describes, of whatever kind; what it does not say keeps its default."""
+    """The run that a config file describes, of either kind; missing keys have their defaults."""
     plain = _yaml(path)
-    return _config(ContinualConfig if OF_STREAMS & plain.keys() else PretrainConfig, plain, path)
+    return _config(ContinualConfig if STREAM_KEYS & plain.keys() else PretrainConfig, plain, path)
 
 
 def read_config_of(kind: type[C], path: Path) -> C:
-    """The run of this kind that a config file describes, or an error that names the command for the other kind."""
+    """The run of this kind that a config file describes."""
     plain = _yaml(path)
-    if kind is PretrainConfig and OF_STREAMS & plain.keys():
+    if kind is PretrainConfig and STREAM_KEYS & plain.keys():
         raise UserError(f"'{path}' describes a run over a stream of tasks. Use `phinets continual` with it.")
     if kind is ContinualConfig and "epochs" in plain:
-        raise UserError(f"'{path}' describes a run on one body of images. Use `phinets train` with it.")
+        raise UserError(f"'{path}' describes a pretraining run. Use `phinets train` with it.")
     return _config(kind, plain, path)
 
 
@@ -147,8 +156,15 @@ def _yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"the config '{path}' is not YAML: {error}.") from error
     if plain is not None and not isinstance(plain, dict):
-        raise UserError(f"{path}: at the top of the config there should be keys and values, not {plain!r}.")
-    return plain or {}
+        raise UserError(f"{path}: the config must have keys and values, not {plain!r}.")
+    plain = plain or {}
+    old = sorted(OLD_KEYS & plain.keys())
+    if old:
+        raise UserError(
+            f"'{path}' was written by phinets 0.1, whose settings have other names ({', '.join(old)}). Its "
+            ".safetensors files still load. Repeat the run with the new names: `phinets train --help` lists them."
+        )
+    return plain
 
 
 def _config(kind: type[C], plain: dict[str, Any], path: Path) -> C:

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
@@ -12,7 +13,7 @@ from phinets.training.loader import MicroBatch, ViewLoader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRateSchedule:
-    """When things happen, counted in optimizer steps from 0."""
+    """The learning rate of every optimizer step of a task, counted from 0."""
 
     steps_per_epoch: int
     epochs: int
@@ -46,75 +47,79 @@ def half_cosine(share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TaskSchedule:
-    """One task: what is shown, and how long and how fast is learned from it."""
+    """One task: its batches and its learning rates."""
 
     loader: ViewLoader
-    timetable: LearningRateSchedule
+    lr: LearningRateSchedule
+
+    @property
+    def steps(self) -> int:
+        """Steps of the task."""
+        return self.lr.steps_per_epoch * self.lr.epochs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunSchedule:
-    """Legs that share their batch; steps are counted through.
+    """Tasks that share their batch size; steps are counted through.
 
-    Step s of a leg is shown and paced as if its leg stood alone, but for its random numbers, which are drawn for the
-    step of the whole course: what comes later changes nothing about what came before.
+    Batches and learning rates of a task are as if it stood alone, except for random numbers, which belong to the step
+    of the whole run: later tasks change nothing about earlier ones.
     """
 
-    legs: tuple[TaskSchedule, ...]
+    tasks: tuple[TaskSchedule, ...]
 
-    @property
+    @cached_property
     def ends(self) -> tuple[int, ...]:
-        """After how many steps each leg is over."""
-        return tuple(accumulate(leg.timetable.total for leg in self.legs))
+        """The number of finished steps at the end of each task."""
+        return tuple(accumulate(task.steps for task in self.tasks))
 
-    @property
+    @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The first step of each leg."""
+        """The first step of each task."""
         return (0, *self.ends[:-1])
 
     @property
     def total(self) -> int:
-        """Steps of the whole course."""
+        """Steps of the whole run."""
         return self.ends[-1]
 
     @property
     def batch(self) -> int:
         """Images per step."""
-        return self.legs[0].loader.batch
+        return self.tasks[0].loader.batch
 
     @property
-    def parts(self) -> int:
-        """Parts that a batch is computed in."""
-        return self.legs[0].loader.parts
+    def micro_batches(self) -> int:
+        """Micro-batches per step."""
+        return self.tasks[0].loader.micro_batches
 
     @property
     def peak_lr(self) -> float:
         """The learning rate at the end of a warm-up."""
-        return self.legs[0].timetable.peak_lr
+        return self.tasks[0].lr.peak_lr
 
-    def leg_at(self, step: int) -> int:
-        """Which leg a step belongs to."""
+    def task_at(self, step: int) -> int:
+        """The index of the task that a step belongs to."""
         return bisect_right(self.ends, step)
 
-    def feed_at(self, step: int) -> ViewLoader:
-        """What shows a step's images."""
-        return self.legs[self.leg_at(step)].loader
+    def loader_at(self, step: int) -> ViewLoader:
+        """The loader of a step's task."""
+        return self.tasks[self.task_at(step)].loader
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step: each leg's schedule begins anew."""
-        leg = self.leg_at(step)
-        return self.legs[leg].timetable.rate(step - self.starts[leg])
+        """The learning rate of a step: each task's schedule starts again."""
+        task = self.task_at(step)
+        return self.tasks[task].lr.rate(step - self.starts[task])
 
     def epochs(self, done: int) -> float:
-        """Passes made after so many steps, over all legs."""
-        passed = 0.0
-        for leg, start in zip(self.legs, self.starts, strict=True):
-            steps = min(max(0, done - start), leg.timetable.total)
-            passed += steps / leg.timetable.steps_per_epoch
-        return passed
+        """Epochs finished after `done` steps, over all tasks."""
+        total = 0.0
+        for task, start in zip(self.tasks, self.starts, strict=True):
+            total += min(max(0, done - start), task.steps) / task.lr.steps_per_epoch
+        return total
 
-    def stream(self, first: int, last: int) -> Iterator[MicroBatch]:
-        """The parts of every step from `first` up to, not with, `last`, in turn."""
-        for leg, start, end in zip(self.legs, self.starts, self.ends, strict=True):
+    def batches(self, first: int, last: int) -> Iterator[MicroBatch]:
+        """The micro-batches of the steps from `first` to `last` − 1."""
+        for task, start, end in zip(self.tasks, self.starts, self.ends, strict=True):
             if start < last and end > first:
-                yield from leg.loader.stream(max(first, start), min(last, end))
+                yield from task.loader.batches(max(first, start), min(last, end))

@@ -1,6 +1,6 @@
-"""The one function that changes weights."""
+"""The train state of a run, and `train_step`, which changes a learner's weights during pretraining."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
@@ -11,11 +11,14 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
-from phinets.methods import Learner, Losses
+from phinets.config.run import TrainConfig
+from phinets.methods import Learner, Losses, distil, learner
 from phinets.runtime import distributed
+from phinets.runtime.batch_norm import synchronize_norms
 from phinets.runtime.devices import Precision
-from phinets.training.optimizers import set_rates
+from phinets.training.optimizers import build_optimizer, set_rates
 from phinets.views import Views, random_stream
 
 _BUFFERS = next(
@@ -23,21 +26,21 @@ _BUFFERS = next(
     for name in ("forward_sync_buffers", "broadcast_buffers")
     if name in signature(DistributedDataParallel).parameters
 )
-"""What torch calls the exchange of buffers before each forward; the name has changed between its versions."""
+"""What torch calls the synchronization of buffers before each forward, in its different versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainState:
-    """The one who learns."""
+    """A learner, its optimizer and its precision."""
 
     learner: Learner
     optimizer: torch.optim.Optimizer
     precision: Precision
     model: nn.Module
-    """What is called: the learner itself or, in a team, the wrapper that averages its gradients."""
+    """The module that is called: the learner or, in a distributed run, its DistributedDataParallel wrapper."""
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, beside the config and the step's number."""
+        """Everything that the next step depends on, beside the config and the step number."""
         return {
             "learner": self.learner.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -45,7 +48,7 @@ class TrainState:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Become what `state` was taken from."""
+        """Load a stored state."""
         try:
             self.learner.load_state_dict(state["learner"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -54,19 +57,67 @@ class TrainState:
         if state["scaler"]:  # empty where the precision needs no scaling
             self.precision.scaler.load_state_dict(state["scaler"])
 
-    def exchange(self, now: bool) -> AbstractContextManager[None]:
-        """The context of a backward pass: whether a team exchanges gradients in it, or only adds them up."""
-        if now or not isinstance(self.model, DistributedDataParallel):
+    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
+        """The context of a backward pass: whether the processes average gradients in it, or only accumulate them."""
+        if enabled or not isinstance(self.model, DistributedDataParallel):
             return nullcontext()
         return self.model.no_sync()
 
     def is_finite(self) -> bool:
-        """Whether every weight is still a number."""
+        """Whether every weight is finite."""
         return all(bool(torch.isfinite(p).all()) for p in self.learner.parameters())
 
 
+def build_train_state(config: TrainConfig, learner: Learner, precision: Precision) -> TrainState:
+    """The learner with its optimizer; called once the learner has all of its modules."""
+    return TrainState(
+        learner=learner,
+        optimizer=build_optimizer(learner, config.optimization),
+        precision=precision,
+        model=wrap_distributed(learner, precision.device, config.source.image_size),
+    )
+
+
+def build_learner(config: TrainConfig, device: torch.device, dtype: torch.dtype) -> Learner:
+    """The learner on its device, with weights drawn from the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(random_stream(config.seed, "init").initial_seed())
+        model = bare_learner(config)
+    model = model.to(device, dtype)
+    if distributed.world_size() > 1:
+        synchronize_norms(model, device)
+    if config.compute.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    if config.compute.compile:
+        _compile(model, config.source.image_size, device, dtype)
+    return model
+
+
+def bare_learner(config: TrainConfig) -> Learner:
+    """The learner that a config describes, with weights from torch's generator."""
+    size = config.source.image_size
+    model = learner(config.method, backbone=config.backbone, image_size=size, options=config.learner)
+    if isinstance(config, ContinualConfig) and config.memory.distil == "cassle":
+        distil(model, weight=config.memory.distil_weight, hidden=config.memory.distil_hidden)
+    return model
+
+
+def _compile(model: Learner, size: int, device: torch.device, dtype: torch.dtype) -> None:
+    """Compile the encoders, and run f once, so that a failure shows before anything is written."""
+    for encoder in filter(None, (model.f, model.slow)):
+        encoder.compile()
+    try:
+        with torch.no_grad():
+            model.f.eval()(torch.zeros(2, 3, size, size, device=device, dtype=dtype))
+    except Exception as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(f"torch.compile does not work here: {first}. Leave out --compile.") from error
+    finally:
+        model.train()
+
+
 def wrap_distributed(learner: Learner, device: torch.device, image_size: int) -> nn.Module:
-    """The learner as its share of a team, whose gradients are the mean over all; alone, the learner itself."""
+    """The learner in a wrapper that averages gradients over processes; in a single process, the learner itself."""
     if distributed.world_size() == 1:
         return learner
     unsynchronized: dict[str, Any] = {_BUFFERS: False}
@@ -79,7 +130,7 @@ def wrap_distributed(learner: Learner, device: torch.device, image_size: int) ->
 
 
 def has_idle_parameters(learner: Learner, device: torch.device, image_size: int) -> bool:
-    """Whether some parameter takes no part in the loss, such as g where Sim-2 weighs nothing; found by trying."""
+    """Whether some parameter gets no gradient, such as those of g where Sim-2 has weight 0; found by a trial step."""
     twin = deepcopy(learner)
     dtype = next(learner.parameters()).dtype
     images = torch.rand(4, 3, image_size, image_size, generator=random_stream(0, "trial")).to(device, dtype)
@@ -87,31 +138,31 @@ def has_idle_parameters(learner: Learner, device: torch.device, image_size: int)
     return any(p.requires_grad and p.grad is None for p in twin.parameters())
 
 
-def train_step(train_state: TrainState, parts: Iterable[Views], *, count: int = 1, rate: float, peak: float) -> Losses:
-    """One optimizer step on a batch of views that comes in `count` equal parts, and what follows slowly follows.
+def train_step(train_state: TrainState, batches: Sequence[Views], *, rate: float, peak: float) -> Losses:
+    """One optimizer step on the micro-batches of a batch, then the learner's `after_step` (EMA, queue).
 
-    The gradient is the mean of the parts' own: that of the whole batch wherever the loss is a mean over images, which
-    batch norm and Barlow Twins' correlation are not.
+    The gradient is the mean over the micro-batches. That is the gradient of the whole batch where the loss is a mean
+    over images, which it is not with batch norm and Barlow Twins' correlation.
     """
     set_rates(train_state.optimizer, rate=rate, peak=peak)
     train_state.optimizer.zero_grad(set_to_none=True)
-    seen = [_learn_from(train_state, views, i + 1 == count, count) for i, views in enumerate(parts)]
-    assert len(seen) == count
+    count = len(batches)
+    losses = [_backward(train_state, views, i + 1 == count, count) for i, views in enumerate(batches)]
     train_state.precision.step(train_state.optimizer)
     train_state.learner.after_step()
-    return seen[0] if count == 1 else _joined(seen)
+    return losses[0] if count == 1 else _mean(losses)
 
 
-def _learn_from(train_state: TrainState, views: Views, last: bool, count: int) -> Losses:
-    with train_state.exchange(last):
+def _backward(train_state: TrainState, views: Views, last: bool, count: int) -> Losses:
+    with train_state.gradient_sync(last):
         with train_state.precision.autocast():
             losses: Losses = train_state.model(views)
         train_state.precision.backward(losses.total / count)
     return Losses(losses.total.detach(), losses.terms, losses.codes)
 
 
-def _joined(seen: list[Losses]) -> Losses:
-    """The losses of a batch from those of its parts."""
-    terms = {name: torch.stack([part.terms[name] for part in seen]).mean() for name in seen[0].terms}
-    codes = [part.codes for part in seen if part.codes is not None]
-    return Losses(torch.stack([part.total for part in seen]).mean(), terms, torch.cat(codes) if codes else None)
+def _mean(losses: Sequence[Losses]) -> Losses:
+    """The losses of a batch from those of its micro-batches."""
+    terms = {name: torch.stack([one.terms[name] for one in losses]).mean() for name in losses[0].terms}
+    codes = [one.codes for one in losses if one.codes is not None]
+    return Losses(torch.stack([one.total for one in losses]).mean(), terms, torch.cat(codes) if codes else None)
