@@ -13,7 +13,7 @@ from phinets.reports.cost import published
 from tests.cli.test_main import said
 
 Capture = pytest.CaptureFixture[str]
-TINY = ["bench", "cost", "--backbone", "tests.conftest.TinyEncoder", "--rounds", "1", "--device", "cpu"]
+TINY = ["bench", "cost", "--backbone", "tests.helpers.TinyEncoder", "--rounds", "1", "--device", "cpu"]
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -44,7 +44,7 @@ def test_the_document_says_what_was_measured_how_and_what_the_paper_has(capsys: 
     document = json.loads(out)
     assert code == 0
     assert "batch 128" in err
-    assert (document["recipe"], document["backbone"]) == ("default", "tests.conftest.TinyEncoder")
+    assert (document["recipe"], document["backbone"]) == ("default", "tests.helpers.TinyEncoder")
     assert document["heads"] == {"projector": [256, 256], "h_hidden": [64], "g_hidden": [64]}
     assert (document["device"], document["precision"], document["rounds"]) == ("cpu", "fp32", 1)
     assert document["torch"]

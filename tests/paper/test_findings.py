@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from phinets.config.result import Result
-from phinets.config.work import begins_with, key
+from phinets.config.jobs import Result
 from phinets.paper.claims import Evidence
 from phinets.paper.findings import TableFound, found
 from phinets.paper.numbers import printed
@@ -95,8 +94,8 @@ def lossy() -> tuple[Table, dict[str, Result]]:
     numbers: Numbers = {("a", "x"): (70.0, 10.0, None, None, None), ("c", "x"): (5.0, 5.0, 5.0, 5.0, 5.0)}
     made = table(numbers)
     done = results(made, numbers, {("a", "x"): ("healthy", "collapsed", "diverged", None, None)})
-    broken = made.at["a", "x"].works[3]
-    return made, {**done, key(broken): Result(work=broken, failed="no such data")}
+    broken = made.at["a", "x"].jobs[3]
+    return made, {**done, broken.key: Result(job=broken, failed="no such data")}
 
 
 def test_collapsed_seeds_keep_their_numbers_and_all_that_are_lost_are_counted() -> None:
@@ -183,7 +182,7 @@ def test_results_of_other_targets_are_left_aside() -> None:
 def test_before_anything_is_run_every_target_is_empty_and_open(name: str) -> None:
     nothing = found(TARGETS[name], SMOKE, {})
     cells = [cell for filled in nothing.tables for cell in filled.cells]
-    assert all(cell.n == 0 and cell.missing == len(cell.cell.works) and not cell.best for cell in cells)
+    assert all(cell.n == 0 and cell.missing == len(cell.cell.jobs) and not cell.best for cell in cells)
     assert {claim.verdict for claim in nothing.claims} <= {"can't tell"}
     assert nothing.results == {}
 
@@ -210,6 +209,6 @@ def test_every_table_of_the_paper_s_numbers_belongs_to_a_target() -> None:
 
 
 def test_what_a_cell_s_work_begins_with_is_among_the_results() -> None:
-    which = next(one for one in TARGETS.values() if any(map(begins_with, one.works(SMOKE).values())))
-    done = {name: Result(work=work, numbers={}) for name, work in which.works(SMOKE).items()}
+    which = next(one for one in TARGETS.values() if any(job.requires for job in one.jobs(SMOKE).values()))
+    done = {name: Result(job=job, numbers={}) for name, job in which.jobs(SMOKE).items()}
     assert found(which, SMOKE, done).results == done

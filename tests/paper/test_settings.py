@@ -1,9 +1,9 @@
 """Spot cells at the paper's scale, their settings written out by hand from the paper."""
 
 from phinets.config.continual import ContinualConfig
-from phinets.config.detection import Detection
+from phinets.config.detection import DetectionConfig
+from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, DynamicsJob, Job, PretrainJob, ProbeJob
 from phinets.config.run import PretrainConfig
-from phinets.config.work import Costing, Deriving, Pretraining, Probing, Streaming, Transferring, Work
 from phinets.paper.plan import Cell
 from phinets.paper.scales import scale
 from phinets.paper.targets import TARGETS
@@ -14,27 +14,27 @@ def cell(target: str, table: str, row: str, column: str, at: str = "paper") -> C
     return made[table].at[row, column]
 
 
-def probed(found: Cell) -> tuple[PretrainConfig, Probing]:
-    work = found.works[0]
-    assert isinstance(work, Probing)
+def probed(found: Cell) -> tuple[PretrainConfig, ProbeJob]:
+    job = found.jobs[0]
+    assert isinstance(job, ProbeJob)
     assert found.measure == "probe"
-    return work.run, work
+    return job.run, job
 
 
 def streamed(found: Cell) -> ContinualConfig:
-    work = found.works[0]
-    assert isinstance(work, Streaming)
-    return work.run
+    job = found.jobs[0]
+    assert isinstance(job, ContinualJob)
+    return job.run
 
 
 def pretrained(found: Cell) -> PretrainConfig:
-    work = found.works[0]
-    assert isinstance(work, Pretraining)
-    return work.run
+    job = found.jobs[0]
+    assert isinstance(job, PretrainJob)
+    return job.run
 
 
 def test_cifar_10_over_weight_decay() -> None:
-    run, work = probed(
+    run, job = probed(
         cell("cifar10-weight-decay-variants", "cifar10-weight-decay-variants-1024", "PhiNet (Cos)", "1e-05")
     )
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == (
@@ -42,7 +42,7 @@ def test_cifar_10_over_weight_decay() -> None:
     )  # fmt: skip
     assert (run.optimization.optimizer, run.optimization.momentum, run.optimization.weight_decay) == ("sgd", 0.9, 1e-5)
     assert run.peak_lr == 0.03 * 1024 / 256
-    assert (work.probe.epochs, work.probe.rates, work.probe.optimizer) == (100, (30.0,), "sgd")
+    assert (job.probe.epochs, job.probe.rates, job.probe.optimizer) == (100, (30.0,), "sgd")
     run, _ = probed(cell("cifar10-weight-decay-methods", "cifar10-weight-decay-methods", "BYOL", "0"))
     assert (run.method, run.batch, run.optimization.weight_decay, run.learner.beta) == ("byol", 128, 0.0, 0.99)
 
@@ -50,7 +50,7 @@ def test_cifar_10_over_weight_decay() -> None:
 def test_the_ablation() -> None:
     found = cell("cifar10-ablation", "cifar10-ablation", "PhiNet Cos, no SG-2, g", "0.0005")
     run = pretrained(found)
-    assert (found.measure, len(found.works), run.evaluation.num_neighbors) == ("knn", 3, 200)
+    assert (found.measure, len(found.jobs), run.evaluation.num_neighbors) == ("knn", 3, 200)
     assert (run.method, run.epochs, run.batch, run.peak_lr) == ("phinet/cosine-no-stop-gradient", 800, 512, 0.06)
     layers = [cell("stable-rank", "stable-rank", f"g, layer {number}", "0.001") for number in (1, 2)]
     assert [found.measure for found in layers] == ["stable_rank_g1", "stable_rank_g2"]
@@ -68,12 +68,12 @@ def test_moco_has_its_own_head_and_the_others_learning_rate() -> None:
 
 
 def test_imagenet() -> None:
-    run, work = probed(cell("imagenet-weight-decay", "imagenet-weight-decay", "PhiNet (MSE)", "2e-05"))
+    run, job = probed(cell("imagenet-weight-decay", "imagenet-weight-decay", "PhiNet (MSE)", "2e-05"))
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
     assert (run.peak_lr, run.optimization.weight_decay) == (0.1, 2e-5)
-    assert (work.probe.epochs, work.probe.batch) == (90, 4096)
-    run, work = probed(cell("imagenet-g", "imagenet-g", "linear probe", "PhiNet (g=h)"))
-    assert (run.method, run.optimization.weight_decay, work.probe.epochs) == ("phinet/shared-g", 1e-3, 40)
+    assert (job.probe.epochs, job.probe.batch) == (90, 4096)
+    run, job = probed(cell("imagenet-g", "imagenet-g", "linear probe", "PhiNet (g=h)"))
+    assert (run.method, run.optimization.weight_decay, job.probe.epochs) == ("phinet/shared-g", 1e-3, 40)
 
 
 def test_batch_sizes_and_stl_10() -> None:
@@ -96,7 +96,7 @@ def test_cifar_5m() -> None:
     run, _ = probed(cell("cifar5m-one-epoch", "cifar5m-one-epoch", "RM-SimSiam", "0.0001"))
     assert (run.method, run.epochs) == ("rm-simsiam", 1)
     aug = cell("augmented-anchor", "augmented-anchor", "X-PhiNet with Aug (Cos)", "2e-05")
-    assert aug.works == cell("cifar5m-weight-decay", "cifar5m-weight-decay", aug.row, aug.column).works
+    assert aug.jobs == cell("cifar5m-weight-decay", "cifar5m-weight-decay", aug.row, aug.column).jobs
 
 
 def test_the_main_table_takes_each_method_at_its_best_weight_decay_and_barlow_twins_at_a_tenth_of_the_rate() -> None:
@@ -144,33 +144,33 @@ def test_split_cifar_10_and_100() -> None:
         "mixup",
     )
     repeated = cell("split-cifar", "split-cifar100", "Mixup Acc", "X-PhiNet (Cos)")
-    assert cell("ema-beta", "ema-beta", "Acc", "0.99").works == repeated.works, "β = .99 is the paper's"
+    assert cell("ema-beta", "ema-beta", "Acc", "0.99").jobs == repeated.jobs, "β = .99 is the paper's"
 
 
 def test_fast_and_slow_are_read_from_one_stream() -> None:
     fast, slow = (cell("fast-slow", "fast-slow", f"X-PhiNet (MSE) {clock}", "3lr") for clock in ("fast", "slow"))
-    assert fast.works == slow.works
+    assert fast.jobs == slow.jobs
     assert (fast.measure, slow.measure) == ("task-linear/fast/average", "task-linear/slow/average")
     assert abs(streamed(fast).optimization.lr - 0.09) < 1e-15
     beside = cell("fast-slow", "fast-slow-knn", "X-PhiNet (MSE) slow", "3lr")
-    assert (beside.works, beside.measure) == (slow.works, "task-knn/slow/average")
+    assert (beside.jobs, beside.measure) == (slow.jobs, "task-knn/slow/average")
 
 
-def transferred(found: Cell) -> tuple[PretrainConfig, Detection]:
-    work = found.works[0]
-    assert isinstance(work, Transferring)
-    return work.run, work.detection
+def transferred(found: Cell) -> tuple[PretrainConfig, DetectionConfig]:
+    job = found.jobs[0]
+    assert isinstance(job, DetectionJob)
+    return job.run, job.detection
 
 
 def test_detection() -> None:
     run, detection = transferred(cell("voc", "voc-07", "PhiNet (lr .5, wd 1e-5)", "AP50"))
     assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
     assert (run.optimization.lr, run.optimization.weight_decay) == (0.5, 1e-5)
-    assert (detection.pictures.data, detection.pictures.also) == ("voc:VOCdevkit/VOC2007", ())
+    assert (detection.images.data, detection.images.extra_data) == ("voc:VOCdevkit/VOC2007", ())
     assert (detection.training.iterations, detection.training.batch, detection.metric) == (24_000, 16, "voc07")
     run, detection = transferred(cell("voc", "voc-07+12", "X-PhiNet (lr .05, wd 1e-4)", "AP"))
     assert (run.method, run.optimization.lr, run.optimization.weight_decay) == ("x-phinet", 0.05, 1e-4)
-    assert (detection.pictures.data, detection.pictures.also) == ("voc:VOCdevkit/VOC2007", ("voc:VOCdevkit/VOC2012",))
+    assert (detection.images.data, detection.images.extra_data) == ("voc:VOCdevkit/VOC2007", ("voc:VOCdevkit/VOC2012",))
 
 
 def test_moco_on_imagenet_is_moco_v2_s_own_recipe() -> None:
@@ -183,18 +183,18 @@ def test_moco_on_imagenet_is_moco_v2_s_own_recipe() -> None:
 
 def test_a_third_of_other_pictures_stands_for_the_first_year() -> None:
     first, both = (
-        transferred(cell("voc", name, "MoCo v2", "AP", "pocket"))[1].pictures for name in ("voc-07", "voc-07+12")
+        transferred(cell("voc", name, "MoCo v2", "AP", "pocket"))[1].images for name in ("voc-07", "voc-07+12")
     )
-    assert both == scale("pocket").detection.pictures
+    assert both == scale("pocket").detection.images
     assert both.train_images is not None
     assert first.train_images == both.train_images // 3
-    assert (first.data, first.also, first.test_images) == (both.data, both.also, both.test_images)
+    assert (first.data, first.extra_data, first.test_images) == (both.data, both.extra_data, both.test_images)
 
 
-def costed(found: Cell) -> Costing:
-    work: Work = found.works[0]
-    assert isinstance(work, Costing)
-    return work
+def costed(found: Cell) -> CostJob:
+    job: Job = found.jobs[0]
+    assert isinstance(job, CostJob)
+    return job
 
 
 def test_costs() -> None:
@@ -202,7 +202,7 @@ def test_costs() -> None:
         cell("memory", "memory", "batch 1024", "X-PhiNet (MSE)"),
         cell("time", "time", "batch 1024", "SimSiam"),
     )
-    assert memory.works == time.works, "one measurement serves both"
+    assert memory.jobs == time.jobs, "one measurement serves both"
     assert (memory.measure, time.measure) == ("x-phinet/gigabytes", "simsiam/hours_800_epochs")
     assert costed(memory).run.batch == 1024
     assert costed(cell("memory", "memory-ratio", "batch 128", "BYOL")).run.batch == 128
@@ -212,4 +212,4 @@ def test_costs() -> None:
 def test_dynamics() -> None:
     found = cell("dynamics-flow", "dynamics-flow", "weak", "corrected")
     assert found.measure == "weak/corrected"
-    assert found.works == (Deriving(statements=("weak",)),)
+    assert found.jobs == (DynamicsJob(statements=("weak",)),)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from phinets.config.errors import UserError
+from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, Job, RunJob
 from phinets.config.methods import METHODS
-from phinets.config.work import Costing, Deriving, Streaming, Transferring, Work, begins_with, key, seed
 from phinets.paper.learners import LEARNERS
 from phinets.paper.numbers import printed
 from phinets.paper.plan import Table, with_seeds
@@ -39,17 +39,17 @@ def all_tables(at: str) -> dict[str, Table]:
 
 
 @cache
-def all_works(at: str) -> tuple[Work, ...]:
-    return tuple(work for table in all_tables(at).values() for cell in table.cells for work in cell.works)
+def all_jobs(at: str) -> tuple[Job, ...]:
+    return tuple(job for table in all_tables(at).values() for cell in table.cells for job in cell.jobs)
 
 
-def with_seed(work: Work, value: int) -> Work:
-    if isinstance(work, Deriving):
-        return work
-    work = replace(work, run=replace(work.run, seed=value))  # type: ignore[arg-type]
-    if isinstance(work, Transferring):
-        return replace(work, detection=replace(work.detection, seed=value))
-    return work
+def with_seed(job: Job, value: int) -> Job:
+    if not isinstance(job, RunJob):
+        return job
+    job = replace(job, run=replace(job.run, seed=value))
+    if isinstance(job, DetectionJob):
+        return replace(job, detection=replace(job.detection, seed=value))
+    return job
 
 
 def test_every_table_and_figure_of_the_paper_has_a_target() -> None:
@@ -72,15 +72,15 @@ def test_a_cell_is_the_same_work_by_each_seed(name: str, at: str) -> None:
     for table in tables(name, at).values():
         assert len(table.at) == len(table.cells) == len(table.rows) * len(table.columns), "a cell at each crossing"
         for cell in table.cells:
-            assert [with_seed(cell.works[0], n) for n in range(len(cell.works))] == list(cell.works)
+            assert [with_seed(cell.jobs[0], n) for n in range(len(cell.jobs))] == list(cell.jobs)
 
 
 @EVERYWHERE
 def test_two_pieces_of_work_have_one_key_only_if_they_are_the_same(at: str) -> None:
-    by_key: dict[str, Work] = {}
-    for work in all_works(at):
-        assert by_key.setdefault(key(work), work) == work
-    different = {str(work) for work in all_works(at)}
+    by_key: dict[str, Job] = {}
+    for job in all_jobs(at):
+        assert by_key.setdefault(job.key, job) == job
+    different = {str(job) for job in all_jobs(at)}
     assert len(by_key) == len(different)
 
 
@@ -115,14 +115,14 @@ def test_who_learns_is_whom_row_or_column_name(at: str) -> None:
             name = next((name for name in (cell.row, cell.column) if name in LEARNERS), None)
             if name is None:
                 continue
-            for work in cell.works:
-                assert not isinstance(work, Deriving)
+            for job in cell.jobs:
+                assert isinstance(job, RunJob)
                 checked += 1
-                if isinstance(work, Costing):
-                    assert LEARNERS[name] in work.methods
+                if isinstance(job, CostJob):
+                    assert LEARNERS[name] in job.methods
                     assert cell.measure.startswith(f"{LEARNERS[name]}/")
                 else:
-                    assert work.run.method == LEARNERS[name]
+                    assert job.run.method == LEARNERS[name]
     assert checked > 100
 
 
@@ -135,13 +135,13 @@ def test_weight_decays_and_batch_sizes_are_what_the_tables_say(at: str) -> None:
     said = scale(at)
     for table in all_tables(at).values():
         for cell in table.cells:
-            for work in cell.works:
+            for job in cell.jobs:
                 if table.columns_are == "weight decay":
-                    assert not isinstance(work, Deriving)
-                    assert f"{work.run.optimization.weight_decay:g}" == cell.column
+                    assert isinstance(job, RunJob)
+                    assert f"{job.run.optimization.weight_decay:g}" == cell.column
                 if table.columns_are == "batch size":
-                    assert not isinstance(work, Deriving)
-                    assert work.run.batch == said.batch(int(cell.column))
+                    assert isinstance(job, RunJob)
+                    assert job.run.batch == said.batch(int(cell.column))
 
 
 @EVERYWHERE
@@ -155,49 +155,49 @@ def test_only_the_scale_says_how_large_a_run_is(at: str) -> None:
     streams = {
         (run.data, run.backbone, run.source) for run in (said.split_cifar10, said.split_cifar100, said.split_cifar5m)
     }
-    for work in all_works(at):
-        if not isinstance(work, Deriving):
-            run = work.run
-            assert (run.data, run.backbone, run.source) in (streams if isinstance(work, Streaming) else bodies)
+    for job in all_jobs(at):
+        if isinstance(job, RunJob):
+            run = job.run
+            assert (run.data, run.backbone, run.source) in (streams if isinstance(job, ContinualJob) else bodies)
 
 
 @EACH
 def test_one_seed_of_everything_is_done_before_the_second_of_anything(name: str) -> None:
-    works = TARGETS[name].works(scale("pocket"))
-    seeds = [seed(work) for work in works.values()]
+    jobs = TARGETS[name].jobs(scale("pocket"))
+    seeds = [job.seed for job in jobs.values()]
     assert seeds == sorted(seeds)
-    place = {each: n for n, each in enumerate(works)}
-    for each, work in works.items():
-        first = begins_with(work)
-        assert first is None or place[key(first)] < place[each], "what is needed comes before what needs it"
+    place = {each: n for n, each in enumerate(jobs)}
+    for each, job in jobs.items():
+        first = job.requires
+        assert first is None or place[first.key] < place[each], "what is needed comes before what needs it"
 
 
 @EACH
 def test_more_seeds_only_add_work(name: str) -> None:
-    few, many = (set(TARGETS[name].works(with_seeds(scale("pocket"), n))) for n in (1, 3))
+    few, many = (set(TARGETS[name].jobs(with_seeds(scale("pocket"), n))) for n in (1, 3))
     assert few <= many
     assert len(many) == (len(few) if name.startswith("dynamics") else 3 * len(few))
 
 
 def test_a_key_says_nothing_of_where_and_by_what_work_is_done() -> None:
-    kinds = {type(work): work for work in all_works("smoke") if not isinstance(work, Deriving)}
+    kinds = {type(job): job for job in all_jobs("smoke") if isinstance(job, RunJob)}
     assert len(kinds) == 5
-    for work in kinds.values():
-        run = work.run
+    for job in kinds.values():
+        run = job.run
         elsewhere = replace(
             run,
             source=replace(run.source, root="/elsewhere", download=True),
             compute=replace(run.compute, device="cuda:1", threads=7),
             saving=replace(run.saving, pictures=False),
         )
-        assert key(replace(work, run=elsewhere)) == key(work)  # type: ignore[arg-type]
-        assert key(replace(work, run=replace(run, seed=9))) != key(work)  # type: ignore[arg-type]
+        assert replace(job, run=elsewhere).key == job.key
+        assert (replace(job, run=replace(run, seed=9))).key != job.key
 
 
 @pytest.mark.parametrize("name", ["voc", "moco-weight-decay", "imagenet-g"])
 def test_what_the_paper_prints_without_a_spread_has_one_seed_there_unless_asked_for_more(name: str) -> None:
     def seeds(at: Scale) -> set[int]:
-        return {len(cell.works) for table in TARGETS[name].tables(at) for cell in table.cells}
+        return {len(cell.jobs) for table in TARGETS[name].tables(at) for cell in table.cells}
 
     assert seeds(scale("paper")) == {1}
     assert seeds(with_seeds(scale("paper"), 5)) == {5}
@@ -213,7 +213,7 @@ def test_where_low_numbers_are_best_the_table_says_so() -> None:
 
 def test_the_committed_records_are_of_the_pocket_scale_as_it_is_now() -> None:
     records = Path(__file__).parents[2] / "docs" / "results" / "results"
-    known = {name for target in TARGETS.values() for name in target.works(SCALES["pocket"])}
+    known = {name for target in TARGETS.values() for name in target.jobs(SCALES["pocket"])}
     kept = {path.stem for path in records.glob("*.json")}
     assert kept
     assert kept <= known

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from phinets.config.cost import Cost
+from phinets.config.jobs import Cost
 from phinets.config.methods import METHODS
 from phinets.reports.cost import cost_rows, memory_table, published, time_table
 

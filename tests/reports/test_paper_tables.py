@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from phinets.config.result import Result
-from phinets.config.work import key
+from phinets.config.jobs import Result
 from phinets.paper.findings import TargetFound, found
 from phinets.paper.rules import Higher, Lost
 from phinets.paper.targets import TARGETS
@@ -39,8 +38,8 @@ def made() -> TargetFound:
         BYOL: ("healthy", "collapsed", None), THIRD: ("diverged", "diverged", None),
     }  # fmt: skip
     done = results(grid, NUMBERS, health)  # type: ignore[arg-type]
-    broken = grid.at[BYOL].works[2]
-    return found(target(grid, rules=RULES), POCKET, {**done, key(broken): Result(work=broken, failed="no data")})
+    broken = grid.at[BYOL].jobs[2]
+    return found(target(grid, rules=RULES), POCKET, {**done, broken.key: Result(job=broken, failed="no data")})
 
 
 @cache

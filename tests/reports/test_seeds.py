@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from phinets.config.continual import Appended, ContinualConfig, Reading, Tasks
+from phinets.config.continual import AppendedTask, ContinualConfig, ReadoutOptions, StreamOptions
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord
 from phinets.config.run import Compute, DataOptions, EvalConfig, Saving
-from phinets.reports.forgetting import forgetting_figure
+from phinets.reports.continual import forgetting_figure
 from phinets.reports.seeds import groups
 from tests.reports.streams import remembering, stream_record
 
@@ -82,7 +82,7 @@ def test_a_strategy_s_numbers_set_runs_apart(memory: Any, values: Any, told: lis
         (within("evaluation", final_bank=500), ["final bank –", "final bank 500"]),
         (within("reading", k_rule="tasks-seen"), ["k rule fixed", "k rule tasks-seen"]),
         (within("reading", readouts=("task-linear",)), ["readouts task-knn class-knn", "readouts task-linear"]),
-        (lambda c: replace(c, appended=(Appended(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 – – –"]),
+        (lambda c: replace(c, appended=(AppendedTask(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 – – –"]),
     ],
 )
 @pytest.mark.parametrize("method", ["simsiam", "byol"])
@@ -112,7 +112,7 @@ def test_data_that_have_changed_behind_the_same_settings_are_told_of(values: Any
 
 
 def test_tasks_that_follow_from_the_settings_are_not_told_of_twice() -> None:
-    one, other = stream_record(2, 0), changed(stream_record(3, 1), lambda c: replace(c, stream=Tasks(tasks="3x2")))
+    one, other = stream_record(2, 0), changed(stream_record(3, 1), lambda c: replace(c, stream=StreamOptions(tasks="3x2")))
     assert [group.name.splitlines()[2:] for group in groups([one, other])] == [["tasks –"], ["tasks 3x2"]]
 
 
@@ -126,7 +126,7 @@ def test_tasks_that_follow_from_the_settings_are_not_told_of_twice() -> None:
         lambda c: replace(
             c, evaluation=EvalConfig(eval_every=7, eval_at_images=(9,), online_bank=300, health_metrics=("spectrum",))
         ),
-        lambda c: replace(c, reading=Reading(readouts=c.reading.readouts, evals_per_task=5)),
+        lambda c: replace(c, reading=ReadoutOptions(readouts=c.reading.readouts, evals_per_task=5)),
         within("memory", buffer=512, mixup_alpha=0.1, distil_weight=3.0, distil_hidden=(4,)),
     ],
 )

@@ -6,40 +6,39 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from phinets.config.result import Result
+from phinets.config.jobs import DynamicsJob, Job, PretrainJob, Result
 from phinets.config.run import PretrainConfig, Saving
-from phinets.config.work import Deriving, Pretraining, Work, key
 from phinets.paper.scales import scale
 
 SMOKE = scale("smoke")
 TINY: PretrainConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=Saving(pictures=False))
-QUICK = tuple(Deriving(statements=("strong",), sigma2=1.5 + n / 8) for n in range(8))
+QUICK = tuple(DynamicsJob(statements=("strong",), sigma2=1.5 + n / 8) for n in range(8))
 """Each is done in no time, and another than the others."""
 
 
-def long_run(epochs: int) -> Pretraining:
+def long_run(epochs: int) -> PretrainJob:
     """A pretraining of so many epochs of four steps, with a checkpoint after every eighth step."""
     run = replace(TINY, epochs=epochs, saving=replace(TINY.saving, checkpoint_every="8steps"))
-    return Pretraining(run=run)
+    return PretrainJob(run=run)
 
 
-def by_key(*works: Work) -> dict[str, Work]:
+def by_key(*jobs: Job) -> dict[str, Job]:
     """Work as engines are given it."""
-    return {key(work): work for work in works}
+    return {job.key: job for job in jobs}
 
 
-class Notes:
-    """An onlooker that remembers, and does something whenever a piece of work is done."""
+class Recorder:
+    """A callback that records, and calls `then` with each result."""
 
     def __init__(self, then: Callable[[Result], object] = lambda result: None) -> None:
-        self.works: list[Work] = []
+        self.jobs: list[Job] = []
         self.results: list[Result] = []
         self.then = then
 
-    def began(self, works: Sequence[Work]) -> None:
-        self.works = list(works)
+    def on_start(self, jobs: Sequence[Job]) -> None:
+        self.jobs = list(jobs)
 
-    def done(self, result: Result) -> None:
+    def on_result(self, result: Result) -> None:
         self.results.append(result)
         self.then(result)
 

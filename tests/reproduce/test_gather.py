@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from phinets.config.errors import UserError
+from phinets.config.jobs import ContinualJob, PretrainJob, Result
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualSummary, Summary
-from phinets.config.result import Result
 from phinets.config.run import TrainConfig
-from phinets.config.work import Pretraining, Streaming, key
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reproduce.gather import gather
 from phinets.reproduce.store import Store
-from phinets.training.run_folder import write_config, write_json
+from phinets.runtime.files import write_json
+from phinets.training.run_folder import write_config
 from tests.page import faking
 from tests.reports.streams import stream_record
 
@@ -85,7 +85,7 @@ def test_a_run_of_one_s_own_counts_for_the_work_that_it_is(tmp_path: Path) -> No
     folder = run_folder(tmp_path / "mine", config, SUMMARY, [STEP, LOOK])
     gathered = gather([folder, tmp_path / "mine" / ".." / "mine"])
     (own,) = gathered.own
-    assert own.key == key(Pretraining(run=config))
+    assert own.key == PretrainJob(run=config).key
     assert gathered.results[own.key].numbers["knn"] == 41.0
     assert gathered.results[own.key].curves["sim1"] == ((2.0 * config.batch, -0.4),)
     assert gathered.dates is not None
@@ -95,7 +95,7 @@ def test_a_run_over_a_stream_counts_likewise(tmp_path: Path) -> None:
     record = stream_record(tasks=2)
     folder = run_folder(tmp_path / "stream", record.config, record.summary, record.journal)
     (own,) = gather([folder]).own
-    assert own.key == key(Streaming(run=record.config))
+    assert own.key == ContinualJob(run=record.config).key
     assert own.result.numbers["task-knn/fast/average"] == record.summary.readings[0].average
 
 

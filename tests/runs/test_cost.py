@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from phinets.config.cost import Cost
+from phinets.config.jobs import Cost
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import DataOptions, Optimization, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs import cost
 from phinets.runs.cost import WARM_UP, Turn, bytes_of, contender, costs, peak_memory, ratio_of_times, take_turns
-from tests.conftest import SMALL
+from tests.helpers import SMALL
 
 CPU = torch.device("cpu")
 TINY = PretrainConfig(
-    backbone="tests.conftest.TinyEncoder",
+    backbone="tests.helpers.TinyEncoder",
     batch=16,
     source=DataOptions(image_size=8),
     learner=LearnerOptions(**SMALL),
@@ -30,7 +30,7 @@ def taken(method: str, config: PretrainConfig = TINY) -> int:
     return found.bytes
 
 
-def learner_of(method: str, config: PretrainConfig = TINY) -> Learner:
+def load_learner(method: str, config: PretrainConfig = TINY) -> Learner:
     return contender(replace(config, method=method), CPU).learner
 
 
@@ -65,14 +65,14 @@ def test_memory_does_not_depend_on_who_else_takes_part() -> None:
 
 def test_weights_momentum_and_gradients_are_all_counted() -> None:
     config = replace(TINY, learner=replace(TINY.learner, projector=(512, 512)), batch=2)
-    weights = bytes_of(learner_of("simsiam", config).parameters())
+    weights = bytes_of(load_learner("simsiam", config).parameters())
     assert taken("simsiam", config) >= 3 * weights
     adamw = taken("simsiam", replace(config, optimization=Optimization(optimizer="adamw")))
     assert adamw - taken("simsiam", config) >= weights
 
 
 def test_x_phinet_holds_one_more_encoder_than_phinet_and_simsiam() -> None:
-    encoder = bytes_of(learner_of("x-phinet").f.state_dict().values())
+    encoder = bytes_of(load_learner("x-phinet").f.state_dict().values())
     assert taken("x-phinet") - taken("simsiam") >= encoder
     assert taken("x-phinet") - taken("phinet") >= encoder
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from phinets.config.result import Result
-from phinets.config.work import key
+from phinets.config.jobs import Result
 from phinets.paper.claims import Claim, Effect, Evidence, Place, VerdictWord
 from phinets.paper.numbers import Printed, printed
 from phinets.paper.plan import Better, Cell, Table, Target
@@ -99,7 +98,7 @@ def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> Target
     """A target's tables and claims, given results by key; those that are not there are missing."""
     tables = target.tables(scale)
     done = {
-        (table.name, cell.row, cell.column): tuple(results.get(key(work)) for work in cell.works)
+        (table.name, cell.row, cell.column): tuple(results.get(job.key) for job in cell.jobs)
         for table in tables
         for cell in table.cells
     }
@@ -109,7 +108,7 @@ def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> Target
         scale=scale,
         tables=tuple(_filled(table, done, evidence) for table in tables),
         claims=tuple(_judged(claim, evidence, tables, scale) for claim in target.claims),
-        results={name: results[name] for name in target.works(scale) if name in results},
+        results={name: results[name] for name in target.jobs(scale) if name in results},
     )
 
 

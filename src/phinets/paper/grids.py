@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from phinets.config.continual import ContinualConfig
-from phinets.config.probes import PaperProbe
+from phinets.config.evaluation import PaperProbe
+from phinets.config.jobs import ContinualJob, Job, PretrainJob, ProbeJob
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.config.work import Pretraining, Probing, Streaming, Work
 from phinets.paper.learners import LEARNERS
 from phinets.paper.plan import Cell
 from phinets.paper.scales import SCALES, Scale
@@ -22,7 +22,7 @@ class Change(Protocol):
         """The changed one."""
 
 
-Asked = tuple[Callable[[T], Work], str]
+Asked = tuple[Callable[[T], Job], str]
 """From a run to the work that answers, and which of its numbers is the answer."""
 BARLOW_SHARE = 0.1
 """Barlow Twins does not converge at the others' learning rate of .03 on CIFAR-5m; the paper takes .003."""
@@ -102,7 +102,7 @@ def crossed(
             row=row,
             column=column,
             measure=asked[1],
-            works=tuple(asked[0](replace(of_column(of_row(base)), seed=seed)) for seed in range(scale.seeds)),
+            jobs=tuple(asked[0](replace(of_column(of_row(base)), seed=seed)) for seed in range(scale.seeds)),
         )
         for row, of_row in rows.items()
         for column, of_column in columns.items()
@@ -111,17 +111,17 @@ def crossed(
 
 def pretrained(measure: str) -> Asked[PretrainConfig]:
     """A number of the run itself: knn, stable_rank_g1, …"""
-    return (lambda run: Pretraining(run=run)), measure
+    return (lambda run: PretrainJob(run=run)), measure
 
 
 def probed(probe: PaperProbe) -> Asked[PretrainConfig]:
     """Percent right by the paper's linear probe."""
-    return (lambda run: Probing(run=run, probe=probe)), "probe"
+    return (lambda run: ProbeJob(run=run, probe=probe)), "probe"
 
 
 def read(measure: str) -> Asked[ContinualConfig]:
     """A number of a stream's readout: task-knn/fast/average."""
-    return (lambda run: Streaming(run=run)), measure
+    return (lambda run: ContinualJob(run=run)), measure
 
 
 def printed_once(scale: Scale) -> Scale:

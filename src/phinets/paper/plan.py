@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from phinets.config.work import Work, begins_with, key
+from phinets.config.jobs import Job
 from phinets.paper.claims import Claim
 from phinets.paper.scales import Scale
 
@@ -21,7 +21,7 @@ class Cell:
     column: str
     measure: str
     """Which number of the results: knn, linear, task-knn/fast/average, …"""
-    works: tuple[Work, ...]
+    jobs: tuple[Job, ...]
     """The same but for the seed."""
 
 
@@ -79,22 +79,22 @@ class Target:
     notes: str = ""
     """What a reader must know: where the paper's text leaves something open, what stands for what at small scales."""
 
-    def works(self, scale: Scale) -> dict[str, Work]:
+    def jobs(self, scale: Scale) -> dict[str, Job]:
         """All its work by key, in the order of the cells, each once, what is needed first before what needs it."""
-        found: dict[str, Work] = {}
-        for work in _all_works(self.tables(scale)):
-            first = begins_with(work)
+        found: dict[str, Job] = {}
+        for job in _all_jobs(self.tables(scale)):
+            first = job.requires
             if first is not None:
-                found.setdefault(key(first), first)
-            found.setdefault(key(work), work)
+                found.setdefault(first.key, first)
+            found.setdefault(job.key, job)
         return found
 
 
-def _all_works(tables: tuple[Table, ...]) -> Iterator[Work]:
+def _all_jobs(tables: tuple[Table, ...]) -> Iterator[Job]:
     """By seed first, so that one seed of everything is done before the second of anything."""
     cells = [cell for table in tables for cell in table.cells]
-    for n in range(max((len(cell.works) for cell in cells), default=0)):
-        yield from (cell.works[n] for cell in cells if n < len(cell.works))
+    for n in range(max((len(cell.jobs) for cell in cells), default=0)):
+        yield from (cell.jobs[n] for cell in cells if n < len(cell.jobs))
 
 
 def with_seeds(scale: Scale, seeds: int | None) -> Scale:

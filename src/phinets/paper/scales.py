@@ -1,20 +1,20 @@
 """The three scales, as values: a scale says how large everything is, and nothing else.
 
-Targets take a scale's runs and change method, weight decay, batch, seed in them; so all scales go the same way through
-the code. The paper's own settings are the defaults of `PretrainConfig`, `ContinualConfig`, `PaperProbe` and `Detection`.
+Targets take a scale's runs and change method, weight decay, batch, seed in them; so all scales use the same code. The
+paper's own settings are the defaults of `PretrainConfig`, `ContinualConfig`, `PaperProbe` and `DetectionConfig`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from phinets.config.continual import ContinualConfig, Reading, Tasks
-from phinets.config.detection import Detection, Pictures
+from phinets.config.continual import ContinualConfig, ReadoutOptions, StreamOptions
+from phinets.config.detection import DetectionConfig, ImageOptions
 from phinets.config.detection import pocket as pocket_detection
 from phinets.config.detection import smoke as smoke_detection
 from phinets.config.errors import look_up
+from phinets.config.evaluation import PaperProbe
 from phinets.config.methods import LearnerOptions
-from phinets.config.probes import PaperProbe
 from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Scale:
     imagenet_probe: PaperProbe
     short_imagenet_probe: PaperProbe
     """As in the ablation of g on ImageNet."""
-    detection: Detection
+    detection: DetectionConfig
     rounds: int
     """Of steps, when costs are measured."""
     batch_divisor: int = 1
@@ -61,7 +61,7 @@ class Scale:
         return (values[0], values[-1]) if self.only_ends and len(values) > 1 else values
 
 
-READING = Reading(readouts=("task-knn", "task-linear"))
+READING = ReadoutOptions(readouts=("task-knn", "task-linear"))
 """The paper does not say by which readout its streams are judged; its lineage (UCL) by kNN within each task."""
 ONLINE_LOOKS = (10_000, 100_000, 1_000_000, 5_000_000)
 
@@ -96,12 +96,12 @@ def paper() -> Scale:
         cifar5m=online,
         cifar5m_once=replace(online, epochs=1),
         split_cifar10=split,
-        split_cifar100=replace(split, data="cifar100", stream=Tasks(tasks="20x5")),
+        split_cifar100=replace(split, data="cifar100", stream=StreamOptions(tasks="20x5")),
         split_cifar5m=replace(split, data="cifar5m", epochs_per_task=1),
         probe=PaperProbe(),
         imagenet_probe=PaperProbe(rates=(0.1,), epochs=90, batch=4096, optimizer="lars"),
         short_imagenet_probe=PaperProbe(rates=(0.1,), epochs=40, batch=4096, optimizer="lars"),
-        detection=Detection(metric="voc07", pictures=Pictures(data="voc:VOCdevkit")),
+        detection=DetectionConfig(metric="voc07", images=ImageOptions(data="voc:VOCdevkit")),
         rounds=20,
     )
 
@@ -123,7 +123,7 @@ def pocket() -> Scale:
         cifar5m=_resized(cifar10, images=4_000, epochs=8, warmup=0.8),
         cifar5m_once=_resized(cifar10, images=30_000, epochs=1, warmup=0.1),
         split_cifar10=split,
-        split_cifar100=replace(split, stream=Tasks(order_seed=1)),
+        split_cifar100=replace(split, stream=StreamOptions(order_seed=1)),
         split_cifar5m=replace(split, epochs_per_task=1, source=replace(split.source, train_images=16_000)),
         probe=probe,
         imagenet_probe=probe,
@@ -170,7 +170,9 @@ def _pocket_stream() -> ContinualConfig:
         source=DataOptions(train_images=8_000, test_images=2_500, image_size=24),
         learner=SMALL,
         optimization=Optimization(lr=0.6, schedule="constant", warmup_epochs=0.0),
-        evaluation=EvalConfig(eval_every=0, online_bank=300, online_queries=200, final_bank=300, num_neighbors=50),
+        evaluation=EvalConfig(
+            encoder="both", eval_every=0, online_bank=300, online_queries=200, final_bank=300, num_neighbors=50
+        ),
         reading=READING,
     )
 
@@ -211,8 +213,8 @@ def smoke() -> Scale:
         epochs_per_task=1,
         source=DataOptions(train_images=160, test_images=80, image_size=16),
         learner=tiny.learner,
-        stream=Tasks(tasks="2x2"),
-        evaluation=tiny.evaluation,
+        stream=StreamOptions(tasks="2x2"),
+        evaluation=replace(tiny.evaluation, encoder="both"),
         reading=READING,
     )
     probe = PaperProbe(epochs=1, batch=20)

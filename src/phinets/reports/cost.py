@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from phinets.config.cost import REFERENCE, Cost
+from phinets.config.jobs import REFERENCE, Cost
 from phinets.config.plain import to_plain
 from phinets.paper.learners import LEARNERS
 from phinets.paper.numbers import printed

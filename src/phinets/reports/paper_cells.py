@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from phinets.config.work import Deriving
+from phinets.config.jobs import DynamicsJob
 from phinets.paper.claims import Effect, VerdictWord
 from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFound
 from phinets.paper.numbers import Printed
@@ -78,7 +78,7 @@ def headings(found: TableFound) -> tuple[str, ...]:
 
 def legend(found: TableFound) -> str:
     """How to read the cells, as far as there is something to read."""
-    if isinstance(found.cells[0].cell.works[0], Deriving):
+    if isinstance(found.cells[0].cell.jobs[0], DynamicsJob):
         return "Whether each statement holds."
     said = ["Mean ± standard deviation over seeds (their number)"]
     if any(cell.best for cell in found.cells):
@@ -101,7 +101,7 @@ def _places(found: TableFound) -> int:
 def _written(cell: CellFound, places: int) -> CellWritten:
     marks = "".join(f" {mark}{count}" for mark, count in ((LOST, cell.lost), (FAILED, cell.failed)) if count)
     seeds = len(cell.values)
-    counts = cell.mean is not None and not isinstance(cell.cell.works[0], Deriving)
+    counts = cell.mean is not None and not isinstance(cell.cell.jobs[0], DynamicsJob)
     return CellWritten(
         value=_value(cell, places),
         seeds=(str(seeds) if cell.n == seeds else f"{cell.n} of {seeds}") if counts else "",
@@ -115,7 +115,7 @@ def _written(cell: CellFound, places: int) -> CellWritten:
 def _value(cell: CellFound, places: int) -> str:
     if cell.mean is None:
         return NONE
-    if isinstance(cell.cell.works[0], Deriving):
+    if isinstance(cell.cell.jobs[0], DynamicsJob):
         return "holds" if cell.mean == 1 else "does not hold"
     return _with_spread(cell.mean, cell.spread, places)
 

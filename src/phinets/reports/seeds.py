@@ -6,9 +6,9 @@ from itertools import combinations
 from textwrap import wrap
 from typing import Any
 
-from phinets.config.continual import Remembering
+from phinets.config.continual import ReplayOptions
 from phinets.config.errors import UserError
-from phinets.config.identity import learned
+from phinets.config.run import learning_settings
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
 from phinets.reports.accuracy_matrix import strategy
@@ -68,12 +68,12 @@ def groups(records: Sequence[ContinualRecord]) -> list[Group]:
 
 def facts(record: ContinualRecord) -> Facts:
     """All that decides what is learned and asked but the seed: dotted key → value, and what the data came to."""
-    settings = without(learned(record.config.resolved), (*BESIDE, *_unused(record.config.memory)))
+    settings = without(learning_settings(record.config.resolved), (*BESIDE, *_unused(record.config.memory)))
     found = (list(record.summary.tasks), list(record.summary.images))
     return {**flat(settings), "data": record.summary.data, **dict(zip(FOUND, found, strict=True))}
 
 
-def _unused(memory: Remembering) -> list[str]:
+def _unused(memory: ReplayOptions) -> list[str]:
     """What is set for a strategy that is not followed."""
     none = {
         "memory.buffer": memory.replay == "none",

@@ -1,15 +1,13 @@
-"""From records to results: the numbers by name, thin curves, and what the collapse meter said."""
+"""From records to results: numbers by name, thinned curves, and the verdict of the collapse meter."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from phinets.config.cost import Cost
-from phinets.config.detection_record import DetectionRecord
+from phinets.config.detection import DetectionRecord
+from phinets.config.jobs import ContinualJob, Cost, CostJob, Curve, DetectionJob, DynamicsJob, PretrainJob, Result
 from phinets.config.record import ContinualRecord, RunRecord
-from phinets.config.result import Curve, Result
-from phinets.config.work import Costing, Deriving, Pretraining, Streaming, Transferring
-from phinets.dynamics.claims.finding import Finding
+from phinets.dynamics.claims.check import ClaimCheck
 
 POINTS = 60
 """Points of a curve that are kept."""
@@ -19,30 +17,30 @@ SCORES = (
 )  # fmt: skip
 FIFTH = 0.2
 """Of a run: what counts as early, and as late."""
-BESIDE = ("kind", "step", "epoch", "images", "lr", "verdict")
-"""What is no curve of its own in a journal's line."""
+NO_CURVE = ("kind", "step", "epoch", "images", "lr", "verdict")
+"""Fields of a journal's line that are no curves."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def of_run(work: Pretraining, record: RunRecord) -> Result:
-    """kNN and linear probe; stable ranks and whatever else the last look measured."""
+def run_result(job: PretrainJob, record: RunRecord) -> Result:
+    """kNN and linear probe; stable ranks and whatever else the last evaluation measured."""
     summary, batch = record.summary, record.config.batch
-    steps, looks = (_of_kind(record.journal, kind) for kind in ("step", "eval"))
+    steps, evals = (_of_kind(record.journal, kind) for kind in ("step", "eval"))
     scores = {name: getattr(summary, name) for name in SCORES}
-    measured = {name: value for name, value in looks[-1].items() if _is_number(value) and name not in BESIDE}
+    measured = {name: value for name, value in evals[-1].items() if _is_number(value) and name not in NO_CURVE}
     return Result(
-        work=work,
-        numbers={**measured, **_early_and_late(steps), **_early_and_late(looks), **scores},
+        job=job,
+        numbers={**measured, **_early_and_late(steps), **_early_and_late(evals), **scores},
         health=summary.verdict,
-        curves={**curves(steps, batch), **curves(looks, batch)},
+        curves={**curves(steps, batch), **curves(evals, batch)},
         protocol=summary.protocol,
         seconds=summary.seconds,
         environment=record.environment,
     )
 
 
-def of_stream(work: Streaming, record: ContinualRecord) -> Result:
+def continual_result(job: ContinualJob, record: ContinualRecord) -> Result:
     """Average, forgetting and transfer of each readout and encoder: task-knn/fast/average, …"""
     summary = record.summary
     numbers: dict[str, float | None] = {"spread": summary.spread, "images_per_second": summary.images_per_second}
@@ -52,11 +50,11 @@ def of_stream(work: Streaming, record: ContinualRecord) -> Result:
         at = f"{reading.readout}/{reading.encoder}"
         for name in ("average", "forgetting_max", "forgetting_diag", "forward_transfer"):
             numbers[f"{at}/{name}"] = getattr(reading, name)
-        known = [value for value in reading.untrained if value is not None]
-        numbers[f"{at}/untrained"] = sum(known) / len(known) if known else None
+        untrained = [value for value in reading.untrained if value is not None]
+        numbers[f"{at}/untrained"] = fmean(untrained) if untrained else None
         stages[at] = tuple((x, y) for x, y in zip(seen, reading.stages, strict=True) if y is not None)
     return Result(
-        work=work,
+        job=job,
         numbers=numbers,
         health=summary.verdict,
         curves={**curves(_of_kind(record.journal, "step"), record.config.batch), **stages},
@@ -66,12 +64,12 @@ def of_stream(work: Streaming, record: ContinualRecord) -> Result:
     )
 
 
-def of_transfer(work: Transferring, record: DetectionRecord, environment: Mapping[str, Any]) -> Result:
+def detection_result(job: DetectionJob, record: DetectionRecord, environment: Mapping[str, Any]) -> Result:
     """AP, AP50 and AP75 by the metric that is asked for."""
     summary = record.summary
-    precision = summary.arms[0].precision[work.detection.metric]
+    precision = summary.detectors[0].precision[job.detection.metric]
     return Result(
-        work=work,
+        job=job,
         numbers={"ap": precision.ap, "ap50": precision.ap50, "ap75": precision.ap75},
         protocol=summary.describe(),
         seconds=summary.seconds,
@@ -79,30 +77,30 @@ def of_transfer(work: Transferring, record: DetectionRecord, environment: Mappin
     )
 
 
-def of_costs(
-    work: Costing, found: Sequence[Cost], protocol: str, seconds: float, environment: Mapping[str, Any]
+def cost_result(
+    job: CostJob, costs: Sequence[Cost], protocol: str, seconds: float, environment: Mapping[str, Any]
 ) -> Result:
     """Seconds and bytes of a step, ratios to SimSiam, hours of the paper's run: METHOD/seconds, …"""
     names = ("seconds", "bytes", "time_to_simsiam", "memory_to_simsiam", "hours_800_epochs")
-    numbers = {f"{cost.method}/{name}": getattr(cost, name) for cost in found for name in names}
-    gigabytes = {f"{cost.method}/gigabytes": None if cost.bytes is None else cost.bytes / 1e9 for cost in found}
+    numbers = {f"{cost.method}/{name}": getattr(cost, name) for cost in costs for name in names}
+    gigabytes = {f"{cost.method}/gigabytes": None if cost.bytes is None else cost.bytes / 1e9 for cost in costs}
     return Result(
-        work=work, numbers={**numbers, **gigabytes}, protocol=protocol, seconds=seconds, environment=environment
+        job=job, numbers={**numbers, **gigabytes}, protocol=protocol, seconds=seconds, environment=environment
     )
 
 
-def of_statements(work: Deriving, findings: Mapping[str, Finding], seconds: float) -> Result:
+def dynamics_result(job: DynamicsJob, findings: Mapping[str, ClaimCheck], seconds: float) -> Result:
     """Whether each holds, for the printed equations and for the corrected ones: NAME/published, NAME/corrected."""
-    held = {
+    numbers = {
         f"{name}/{version}": float(verdict.holds)
         for name, finding in findings.items()
-        for version, verdict in finding.sides.items()
+        for version, verdict in finding.verdicts.items()
     }
-    told = {
+    notes = {
         name: {"statement": f.statement, "where": f.where, "published": str(f.published), "corrected": str(f.corrected)}
         for name, f in findings.items()
     }
-    return Result(work=work, numbers=held, notes=told, seconds=seconds)
+    return Result(job=job, numbers=numbers, notes=notes, seconds=seconds)
 
 
 def curves(rows: Rows, batch: int) -> dict[str, Curve]:
@@ -112,23 +110,23 @@ def curves(rows: Rows, batch: int) -> dict[str, Curve]:
     return {
         name: tuple((float(row["step"] * batch), round(row[name], 4)) for row in every if _is_number(row.get(name)))
         for name in names
-        if name not in BESIDE
+        if name not in NO_CURVE
     }
 
 
 def _early_and_late(rows: Rows) -> dict[str, float]:
     """The means of kNN and of the cosine loss over the first and the last fifth of a run: early/knn, late/sim1, …"""
     last = rows[-1]["step"]
-    parts = {
+    fifths = {
         "early": [row for row in rows if row["step"] <= last * FIFTH] or rows[:1],
         "late": [row for row in rows if row["step"] >= last * (1 - FIFTH)],
     }
-    found = {
-        f"{when}/{name}": [row[name] for row in part if _is_number(row.get(name))]
-        for when, part in parts.items()
+    values_of = {
+        f"{when}/{name}": [row[name] for row in rows_of_fifth if _is_number(row.get(name))]
+        for when, rows_of_fifth in fifths.items()
         for name in ("knn", "sim1")
     }
-    return {name: fmean(values) for name, values in found.items() if values}
+    return {name: fmean(values) for name, values in values_of.items() if values}
 
 
 def _of_kind(rows: Rows, kind: str) -> list[Mapping[str, Any]]:

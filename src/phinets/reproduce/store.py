@@ -1,85 +1,89 @@
-"""Results by key, one small file each: whole or not there, shared between machines by copying them."""
+"""Results by key, one small file each. Copy the files to share results between machines."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from phinets.config.errors import UserError
-from phinets.config.result import Result, result_from_plain
-from phinets.training.run_folder import write_text
+from phinets.config.jobs import Result, result_from_plain
+from phinets.runtime.files import write_text
 
-try:
-    import fcntl
-except ImportError:  # Windows, where nobody is kept out
-    fcntl = None  # type: ignore[assignment]
-
-RESULTS, WORK, LOCK = "results", "work", ".lock"
+RESULTS, JOBS, LOCK = "results", "jobs", ".lock"
 
 
 class BusyError(Exception):
-    """Another process is at the same work."""
+    """Another process is at the same job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A folder: `results/KEY.json` for what is done or has failed, `work/KEY/` for what is under way."""
+    """A folder: `results/KEY.json` of jobs that are done or failed, `jobs/KEY/` of jobs under way."""
 
     root: Path
-    also: tuple[Path, ...] = ()
+    extra: tuple[Path, ...] = ()
     """Further stores whose results count as done; nothing is written there."""
 
     def result(self, key: str) -> Result | None:
-        """What became of a piece of work; None where nothing did yet. What was done elsewhere outweighs a failure."""
-        found = [read_result(path) for path in self._places(key) if path.exists()]
-        done = [result for result in found if result.failed is None]
-        return next(iter([*done, *found]), None)
+        """The result of a job, None if there is none yet. A success in any of the stores outweighs a failure."""
+        candidates = [read_result(path) for path in self._paths(key) if path.exists()]
+        successes = [result for result in candidates if result.failed is None]
+        return next(iter([*successes, *candidates]), None)
 
     def results(self, keys: Iterable[str]) -> dict[str, Result]:
-        """What became of those that are done or have failed."""
-        found = {key: self.result(key) for key in keys}
-        return {key: result for key, result in found.items() if result is not None}
+        """The results of those jobs that have one."""
+        results = {key: self.result(key) for key in keys}
+        return {key: result for key, result in results.items() if result is not None}
 
     def put(self, result: Result) -> None:
-        """Keep a result, in place of an older one."""
-        place = _made(self.root / RESULTS)
-        write_text(place / f"{result.key}.json", json.dumps(result.plain(), ensure_ascii=False, separators=(",", ":")))
+        """Write a result; it replaces an older one."""
+        folder = _folder(self.root / RESULTS)
+        write_text(folder / f"{result.key}.json", json.dumps(result.plain(), ensure_ascii=False, separators=(",", ":")))
 
     def forget(self, key: str) -> None:
-        """Take a result away, so that the work is done again."""
+        """Delete a result, so that the job runs again."""
         (self.root / RESULTS / f"{key}.json").unlink(missing_ok=True)
 
     def folder(self, key: str) -> Path:
-        """Where a piece of work is under way."""
-        return self.root / WORK / key
+        """The folder of a job under way."""
+        return self.root / JOBS / key
 
     @contextmanager
-    def claimed(self, key: str, patient: bool) -> Iterator[None]:
-        """Be the only one at a piece of work: wait for another (`patient`), or leave it to them with a BusyError.
+    def lock(self, key: str, wait: bool) -> Iterator[None]:
+        """Be the only process at a job. Where another one is, wait for it, or raise BusyError.
 
-        The system itself lets go when a process dies. The lock's file goes when the work is done, and whoever waited
-        on a file that is gone tries the new one.
+        The system releases the lock when a process dies. The lock's file is removed while the lock is held; a process
+        that waited for it creates a new one.
         """
-        path = _made(self.root / WORK) / f"{key}{LOCK}"
-        if fcntl is None:
-            yield
-            return
-        handle = _held(path, patient)
+        path = _folder(self.root / JOBS) / f"{key}{LOCK}"
+        lock = FileLock(path, timeout=-1 if wait else 0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise BusyError from None
+        except OSError as error:
+            raise UserError(f"'{path}' can't be locked: {error.strerror or error}. Choose another --store.") from error
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
-            os.close(handle)
+            with suppress(OSError):  # Windows keeps files that are open
+                path.unlink(missing_ok=True)
+            lock.release()
 
-    def _places(self, key: str) -> Iterator[Path]:
-        yield from (root / RESULTS / f"{key}.json" for root in (self.root, *self.also))
+    def _paths(self, key: str) -> Iterator[Path]:
+        yield from (root / RESULTS / f"{key}.json" for root in (self.root, *self.extra))
 
 
 def read_result(path: Path) -> Result:
-    """The result in a file, whose name must be the key of the work in it."""
-    cure = "Take it away, and it is done anew."
+    """The result in a file, whose name must be the key of its job.
+
+    Raises:
+        UserError: if the file is damaged, of another version, or renamed.
+    """
+    cure = "Delete it to run the job again."
     try:
         result = result_from_plain(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -88,41 +92,15 @@ def read_result(path: Path) -> Result:
         raise UserError(f"'{path}': {error} {cure}") from error
     if result.key != path.stem:
         raise UserError(
-            f"'{path}' holds the result of other work than its name says: the key of what is in it is {result.key}. "
-            f"It was renamed or changed by hand, or comes from another version of phinets. {cure}"
+            f"'{path}' holds the result of another job: its key is {result.key}. The file was renamed or changed by "
+            f"hand, or comes from another version of phinets. {cure}"
         )
     return result
 
 
-def _made(place: Path) -> Path:
+def _folder(place: Path) -> Path:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"'{place}' can't be made: {error.strerror or error}. Choose another --store.") from error
+        raise UserError(f"'{place}' can't be created: {error.strerror or error}. Choose another --store.") from error
     return place
-
-
-def _held(path: Path, patient: bool) -> int:
-    """A handle on the lock's file, locked."""
-    while True:
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise UserError(f"'{path}' can't be made: {error.strerror or error}. Choose another --store.") from error
-        try:
-            _lock(handle, patient)
-        except BaseException:
-            os.close(handle)
-            raise
-        if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
-            return handle
-        os.close(handle)
-
-
-def _lock(handle: int, patient: bool) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise BusyError from None
-    except OSError:
-        pass  # a file system that knows no locks keeps nobody out

@@ -16,15 +16,14 @@ from typing import Any, TypeVar
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from phinets.config.cost import EPOCHS, IMAGES, REFERENCE, Cost
-from phinets.config.run import PretrainConfig
+from phinets.config.jobs import EPOCHS, IMAGES, REFERENCE, Cost
+from phinets.config.run import PretrainConfig, TrainConfig
 from phinets.data import InMemory
 from phinets.data.shapes import draw
 from phinets.runtime.devices import Precision, is_out_of_memory, synchronize
-from phinets.training.learner import build_learner
 from phinets.training.loader import ViewLoader
 from phinets.training.optimizers import build_optimizer
-from phinets.training.step import TrainState, train_step
+from phinets.training.step import TrainState, build_learner, train_step
 from phinets.views import Views
 
 T = TypeVar("T")
@@ -69,12 +68,12 @@ def costs(config: PretrainConfig, methods: Iterable[str], rounds: int, device: t
 def learners_turns(config: PretrainConfig, methods: Iterable[str], device: torch.device) -> dict[str, Turn]:
     """A turn for each method whose weights fit into memory, all on one batch of views."""
     made = loader(config, device)
-    views = made.part(0, 0, made.order(0)).views
+    views = made.micro_batch(0, 0, made.order(0)).views
     ready = {name: if_it_fits(partial(contender, replace(config, method=name), device)) for name in methods}
     return {name: turn_of(train_state, views) for name, train_state in ready.items() if train_state is not None}
 
 
-def loader(config: PretrainConfig, device: torch.device, steps: int = 1) -> ViewLoader:
+def loader(config: TrainConfig, device: torch.device, steps: int = 1) -> ViewLoader:
     """Views of drawn images, enough for some steps, and with the anchor that some learners look at."""
     n = steps * config.batch
     drawn = torch.from_numpy(draw(range(min(n, DRAWN)))[0])
@@ -91,7 +90,7 @@ def loader(config: PretrainConfig, device: torch.device, steps: int = 1) -> View
     )
 
 
-def contender(config: PretrainConfig, device: torch.device) -> TrainState:
+def contender(config: TrainConfig, device: torch.device) -> TrainState:
     """A learner with its optimizer, ready to make steps."""
     precision = Precision(config.compute.precision, device)
     learner = build_learner(config, device, precision.weights)
@@ -103,6 +102,23 @@ def steps_on(train_state: TrainState, views: Views, n: int = 1) -> None:
     """Steps as a run takes them; the rate changes nothing about their cost."""
     for _ in range(n):
         train_step(train_state, [views], rate=1e-3, peak=1e-3)
+
+
+def step_seconds(config: TrainConfig, device: torch.device) -> float | None:
+    """Seconds of one training step with its views, after one that does not count; None if out of memory."""
+
+    def step() -> None:
+        made = loader(config, device)
+        steps_on(train_state, made.micro_batch(0, 0, made.order(0)).views)
+
+    try:
+        train_state = contender(config, device)
+        step()
+        return seconds_of(step, device)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+    return None
 
 
 def turn_of(train_state: TrainState, views: Views) -> Turn:

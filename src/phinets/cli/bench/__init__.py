@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 
-from phinets.cli.actions import Action, action_of, in_module
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Action, Outcome, module_action, run_action
 
 ACTIONS: Mapping[str, Action] = {
-    "cost": Action("time and memory of a step of every learner, by batch size", in_module("phinets.cli.bench.cost")),
+    "cost": Action(
+        "time and memory of a step of every learner, by batch size", module_action("phinets.cli.bench.cost")
+    ),
 }
 
 
 def command(words: list[str]) -> Outcome:
     """One of the actions."""
-    return action_of("bench", ACTIONS, "phinets bench cost --batches 128 1024", words)
+    return run_action("bench", ACTIONS, "phinets bench cost --batches 128 1024", words)

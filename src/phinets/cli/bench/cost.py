@@ -7,15 +7,14 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
-from phinets.config.cost import EPOCHS, IMAGES, REFERENCE
+from phinets.cli.command import Outcome, parse_words
 from phinets.config.errors import UserError
+from phinets.config.jobs import EPOCHS, IMAGES, REFERENCE
 from phinets.config.methods import METHODS, method
 from phinets.config.run import PretrainConfig
 from phinets.reports.cost import cost_rows, memory_table, time_table
 from phinets.runs.recipes import recipe
-from phinets.runtime.process import leaving_at_once
+from phinets.runtime.process import exit_on_interrupt
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def command(words: list[str]) -> Outcome:
 
 def _measured(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else torch's profiler tells of every start; read when torch loads
-    with leaving_at_once():
+    with exit_on_interrupt():
         from phinets.runs.cost import PROTOCOL, costs
         from phinets.runtime.devices import Precision, pick_device
         from phinets.runtime.environment import environment

@@ -1,7 +1,7 @@
 """Memory and training time of the run on CIFAR-10."""
 
+from phinets.config.jobs import CostJob, Job
 from phinets.config.run import PretrainConfig
-from phinets.config.work import Costing, Work
 from phinets.paper.claims import Claim
 from phinets.paper.grids import Change, batch, crossed, same
 from phinets.paper.learners import LEARNERS
@@ -16,8 +16,8 @@ MEASURED = tuple(LEARNERS[name] for name in IN_MEMORY)
 
 
 def _cells(scale: Scale, names: tuple[str, ...], number: str) -> tuple[Cell, ...]:
-    def costed(run: PretrainConfig) -> Work:
-        return Costing(run=run, methods=MEASURED, rounds=scale.rounds)
+    def costed(run: PretrainConfig) -> Job:
+        return CostJob(run=run, methods=MEASURED, rounds=scale.rounds)
 
     rows: dict[str, Change] = {f"batch {size}": batch(scale, size) for size in (128, 1024)}
     return tuple(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from phinets.config.work import Deriving
+from phinets.config.jobs import DynamicsJob
 from phinets.paper.claims import Claim
 from phinets.paper.plan import Cell, Table, Target
 from phinets.paper.rules import Stated
@@ -19,7 +19,7 @@ def _stated(name: str, title: str, statements: tuple[str, ...]) -> Callable[[Sca
 
     def tables(scale: Scale) -> tuple[Table, ...]:
         cells = tuple(
-            Cell(row=row, column=column, measure=f"{row}/{version}", works=(Deriving(statements=(row,)),))
+            Cell(row=row, column=column, measure=f"{row}/{version}", jobs=(DynamicsJob(statements=(row,)),))
             for row in statements
             for column, version in COLUMNS.items()
         )

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from phinets.config.detection import Detection, Pictures
+from phinets.config.detection import DetectionConfig, ImageOptions
+from phinets.config.jobs import DetectionJob
 from phinets.config.run import PretrainConfig
-from phinets.config.work import Transferring
 from phinets.paper.claims import Claim
 from phinets.paper.grids import Asked, Change, T, batch, crossed, learner, paced, printed_once, same, weight_decay
 from phinets.paper.plan import Table, Target
@@ -42,23 +42,23 @@ def _moco(scale: Scale) -> Change:
     return changed
 
 
-def _pictures(pictures: Pictures, years: tuple[str, ...]) -> Pictures:
+def _pictures(pictures: ImageOptions, years: tuple[str, ...]) -> ImageOptions:
     """VOC's folders of these years; of other pictures a third stands for the first year."""
     if pictures.data.startswith("voc:"):
         first, *others = (f"{pictures.data}/{year}" for year in years)
-        return replace(pictures, data=first, also=tuple(others))
+        return replace(pictures, data=first, extra_data=tuple(others))
     if len(years) > 1 or pictures.train_images is None:
         return pictures
     return replace(pictures, train_images=max(1, pictures.train_images // SMALL_SHARE))
 
 
-def _transferred(detection: Detection, measure: str) -> Asked[PretrainConfig]:
-    return (lambda run: Transferring(run=run, detection=replace(detection, seed=run.seed))), measure
+def _transferred(detection: DetectionConfig, measure: str) -> Asked[PretrainConfig]:
+    return (lambda run: DetectionJob(run=run, detection=replace(detection, seed=run.seed))), measure
 
 
 def _table(scale: Scale, name: str) -> Table:
     base = batch(scale, 512)(scale.imagenet)
-    detection = replace(scale.detection, pictures=_pictures(scale.detection.pictures, YEARS[name]))
+    detection = replace(scale.detection, images=_pictures(scale.detection.images, YEARS[name]))
     cells = tuple(
         cell
         for row, change in _recipes(scale).items()

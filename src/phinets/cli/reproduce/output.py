@@ -1,0 +1,165 @@
+"""What `phinets reproduce` prints and writes: progress, tables and claims as JSON and as files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from phinets.cli.output import require_free, save_lines
+from phinets.config.errors import UserError
+from phinets.config.jobs import Job, Result
+from phinets.config.plain import to_plain
+from phinets.paper.findings import CellFound, ClaimFound, TargetFound
+from phinets.paper.plan import Target
+from phinets.paper.scales import Scale
+from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
+from phinets.runtime.files import atomic_write
+
+if TYPE_CHECKING:
+    from phinets.reproduce.estimate import Estimator
+
+UNITS = {"years": 31_557_600, "days": 86_400, "h": 3600, "min": 60, "s": 1}
+"""Seconds of each."""
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 40 s, 12 min, 3.5 h, 12 days."""
+    name = next((name for name, length in UNITS.items() if seconds >= 2 * length), "s")
+    count = seconds / UNITS[name]
+    return f"{count:.1f} {name}" if count < 10 and name in ("h", "days", "years") else f"{count:,.0f} {name}"
+
+
+def estimate_words(seconds: float, unknown: int) -> str:
+    """An estimate in words; `unknown` jobs have none."""
+    if not unknown:
+        return f"about {duration(seconds)}"
+    return f"about {duration(seconds)} and {unknown:,} of unknown time" if seconds else "time unknown"
+
+
+def print_line(console: Console, text: str) -> None:
+    """A line as it is."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Progress:
+    """A callback that prints a line for each job."""
+
+    def __init__(self, console: Console, estimator: "Estimator", workers: int = 1) -> None:
+        self.console, self.estimator, self.workers = console, estimator, workers
+        self.pending: dict[str, float] = {}
+        """Estimated seconds of jobs to come, by key; a job without an estimate counts as the mean of the others."""
+        self.total, self.done_seconds, self.start = 0, 0.0, 0.0
+
+    def on_start(self, jobs: Sequence[Job]) -> None:
+        """Print how much there is."""
+        seconds, unknown = self.estimator.total(jobs)
+        mean = seconds / (len(jobs) - unknown) if seconds else 1.0
+        estimates = {job.key: self.estimator.seconds(job) for job in jobs}
+        self.pending = {key: mean if value is None else value for key, value in estimates.items()}
+        self.total, self.start = len(jobs), monotonic()
+        print_line(self.console, f"{self.total} jobs to run; {estimate_words(seconds / self.workers, unknown)}")
+
+    def on_result(self, result: Result) -> None:
+        """Print the outcome, and the time left: by the estimates, and by how they held so far."""
+        self.done_seconds += self.pending.pop(result.key, 0.0)
+        left = (monotonic() - self.start) * sum(self.pending.values()) / self.done_seconds if self.done_seconds else 0.0
+        count = f"{self.total - len(self.pending)}/{self.total}"
+        print_line(self.console, f"{count} {result.job.describe()}: {_outcome(result)}; {duration(left)} left")
+
+
+def _outcome(result: Result) -> str:
+    if result.failed is not None:
+        lines = result.failed.strip().splitlines()
+        return f"failed: {lines[-1] if lines[0].startswith('Traceback') else lines[0]}"
+    return f"{result.seconds:.1f} s" + (f" ({result.health})" if result.lost else "")
+
+
+def document(outcomes: Sequence[TargetFound]) -> list[dict[str, Any]]:
+    """Every table with its values by seed, and every claim with its verdict."""
+    return [
+        {
+            "name": one.target.name,
+            "place": one.target.place,
+            "title": one.target.title,
+            "notes": one.target.notes,
+            "tables": [
+                {
+                    "name": table.table.name,
+                    "title": table.table.title,
+                    "unit": table.table.unit,
+                    "cells": [_cell(cell) for cell in table.cells],
+                }
+                for table in one.tables
+            ],
+            "claims": [_claim(claim) for claim in one.claims],
+        }
+        for one in outcomes
+    ]
+
+
+def failure_rows(results: Mapping[str, Result]) -> list[dict[str, Any]]:
+    """Which jobs failed, and why."""
+    return [
+        {"key": name, "job": result.job.to_plain(), "reason": result.failed}
+        for name, result in results.items()
+        if result.failed is not None
+    ]
+
+
+def _cell(cell: CellFound) -> dict[str, Any]:
+    return {
+        "row": cell.cell.row,
+        "column": cell.cell.column,
+        "measure": cell.cell.measure,
+        "values": list(cell.values),
+        **{name: getattr(cell, name) for name in ("mean", "spread", "n", "lost", "failed", "missing", "best")},
+        "paper": to_plain(cell.printed),
+    }
+
+
+def _claim(outcome: ClaimFound) -> dict[str, Any]:
+    return {
+        "name": outcome.claim.name,
+        "says": outcome.claim.says,
+        "where": outcome.claim.where,
+        "rule": outcome.claim.rule.describe(),
+        "verdict": outcome.verdict,
+        "why": outcome.why,
+        "lost": outcome.lost,
+        "effect": to_plain(outcome.effect),
+    }
+
+
+def require_files_free(folder: Path | None, targets: Sequence[Target], scale: Scale, overwrite: bool) -> None:
+    """Refuse existing files of --out before anything runs."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out '{folder}' is a file, but the tables need a folder. Choose another --out.")
+    for name in (name for target in targets for name in _names(target, scale)):
+        if folder.is_dir():
+            require_free(folder / name, overwrite)
+
+
+def _names(target: Target, scale: Scale) -> list[str]:
+    tables = [f"{table.name}.csv" for table in target.tables(scale)]
+    claims = [f"{target.name}-claims.csv"] if target.claims else []
+    return [f"{target.name}.md", f"{target.name}.tex", *tables, *claims]
+
+
+def write_files(folder: Path, outcomes: Sequence[TargetFound]) -> None:
+    """TARGET.md and TARGET.tex with all of a target, TABLE.csv for each table, TARGET-claims.csv."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"'{folder}' can't be created: {error.strerror or error}. Choose another --out.") from error
+    for one in outcomes:
+        atomic_write(folder / f"{one.target.name}.md", markdown([one]).encode())
+        atomic_write(folder / f"{one.target.name}.tex", latex([one]).encode())
+        for table in one.tables:
+            save_lines(folder / f"{table.table.name}.csv", csv_lines([replace(one, tables=(table,))]))
+        if one.claims:
+            save_lines(folder / f"{one.target.name}-claims.csv", claim_csv_lines([one]))
