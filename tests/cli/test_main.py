@@ -181,3 +181,14 @@ def test_an_option_without_its_value_is_named(capsys: pytest.CaptureFixture[str]
         main(["train", "--resume"])
     assert left.value.code == 2
     assert "--resume" in capsys.readouterr().err
+
+
+def test_a_run_folder_of_version_0_1_is_refused_with_the_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("method: phinet\noptimisation:\n  lr: 0.03\njudging:\n  look_every: 10\n")
+    for words in (["train", "--resume", str(tmp_path)], ["continual", "--config", str(tmp_path / "config.yaml")]):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert end.value.code == 2
+        assert "phinets 0.1" in capsys.readouterr().err

@@ -177,7 +177,7 @@ def test_how_it_is_computed_and_kept_may_change_but_not_what_is_learned(tmp_path
 def test_a_config_that_was_edited_on_the_way_is_refused(tmp_path: Path) -> None:
     cut_off(CUT, tmp_path / "cut")
     path = tmp_path / "cut" / "config.yaml"
-    path.write_text(path.read_text().replace("seed: 0", "seed: 1"))
+    path.write_text(path.read_text().replace("\nseed: 0", "\nseed: 1"))
     with pytest.raises(UserError, match=r"settings or the data have changed.*\(seed was 0 and is 1\)"):
         resume(tmp_path / "cut")
 
