@@ -11,8 +11,8 @@ import torchvision
 from torch import nn
 
 from phinets.backbones import BACKBONES, backbone, feature_width
-from phinets.backbones.heads import mlp
 from phinets.config.errors import UserError
+from phinets.methods.networks import mlp
 
 
 @pytest.mark.parametrize(("name", "size"), [("resnet18-cifar", 32), ("resnet-tiny", 32), ("resnet18", 64)])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from phinets.backbones import BACKBONES, IMAGENET_STEM, backbone
-from phinets.backbones.translation import detectron2_name, fresh_resnet, torchvision_name, torchvision_twin
+from phinets.backbones.weights import detectron2_name, fresh_resnet, torchvision_name, torchvision_twin
 
 META = torch.device("meta")
 

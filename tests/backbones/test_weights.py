@@ -60,7 +60,7 @@ def test_safetensors_keep_what_they_say_of_themselves(tmp_path: Path) -> None:
     wanted = dict(other_tiny().state_dict())
     save_file(wanted, tmp_path / "w.safetensors", {"backbone": "resnet-tiny"})
     weights = read_weights(tmp_path / "w.safetensors")
-    assert weights.said == {"backbone": "resnet-tiny"}
+    assert weights.metadata == {"backbone": "resnet-tiny"}
     assert all(torch.equal(weights.tensors[name], value) for name, value in wanted.items())
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from phinets.config.errors import UserError
-from phinets.config.exam import HealthOptions
+from phinets.config.evaluation import HealthOptions
 from phinets.config.record import RunRecord
-from phinets.evaluation.encoders import learner_of
-from phinets.evaluation.health import checkup, report
-from tests.conftest import tiny_learner, tiny_views
+from phinets.evaluation.encoders import load_learner
+from phinets.evaluation.health import evaluate_health, learner_metrics
+from tests.helpers import tiny_learner, tiny_views
 
 CPU = torch.device("cpu")
 
@@ -29,7 +29,7 @@ def test_every_measure_is_in_the_journal_when_asked_for(miniature: RunRecord) ->
 def test_a_checkup_leaves_the_learner_as_it_was() -> None:
     learner, views = tiny_learner("x-phinet"), tiny_views()
     before = {k: v.clone() for k, v in learner.state_dict().items()}
-    readings = checkup(learner, views, ("alignment", "spectrum", "stable-rank", "slow-gap"))
+    readings = learner_metrics(learner, views, ("alignment", "spectrum", "stable-rank", "slow-gap"))
     assert learner.training
     assert all(torch.equal(before[k], v) for k, v in learner.state_dict().items())
     assert readings["slow_cosine"] == pytest.approx(1)
@@ -46,31 +46,31 @@ def test_a_checkup_leaves_the_learner_as_it_was() -> None:
     ],
 )
 def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers: set[str]) -> None:
-    readings = checkup(tiny_learner(name), tiny_views(), ("stable-rank", "slow-gap"))
+    readings = learner_metrics(tiny_learner(name), tiny_views(), ("stable-rank", "slow-gap"))
     assert set(readings) == {f"stable_rank_{layer}" for layer in layers}
 
 
 def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
     last = [row for row in miniature.journal if row["kind"] == "eval"][-1]
-    found = report(run_folder, HealthOptions(), CPU)
+    found = evaluate_health(run_folder, HealthOptions(), CPU)
     for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
-        assert found.readings[name] == pytest.approx(last[name], rel=1e-4)
+        assert found.metrics[name] == pytest.approx(last[name], rel=1e-4)
     assert "after step 12" in found.protocol
     with pytest.raises(UserError, match="the heads are in a run folder"):
-        learner_of(run_folder / "backbone.safetensors")
+        load_learner(run_folder / "backbone.safetensors")
 
 
 def test_a_report_can_be_of_the_slow_encoder(run_folder: Path) -> None:
-    fast, slow = (report(run_folder, HealthOptions(encoder=clock), CPU) for clock in ("fast", "slow"))
-    assert fast.readings["alignment"] != slow.readings["alignment"]
-    assert fast.readings["stable_rank_h1"] == slow.readings["stable_rank_h1"]
+    fast, slow = (evaluate_health(run_folder, HealthOptions(encoder=clock), CPU) for clock in ("fast", "slow"))
+    assert fast.metrics["alignment"] != slow.metrics["alignment"]
+    assert fast.metrics["stable_rank_h1"] == slow.metrics["stable_rank_h1"]
     assert "slow encoder" in slow.protocol
 
 
 def test_images_seen_some_at_a_time_are_seen_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, views = tiny_learner("phinet"), tiny_views()
-    whole = checkup(learner, views, ("alignment", "spectrum"))
-    monkeypatch.setattr("phinets.evaluation.health.AT_ONCE", 5)
-    parts = checkup(learner, views, ("alignment", "spectrum"))
+    whole = learner_metrics(learner, views, ("alignment", "spectrum"))
+    monkeypatch.setattr("phinets.evaluation.health.BATCH_SIZE", 5)
+    parts = learner_metrics(learner, views, ("alignment", "spectrum"))
     assert parts["alignment"] == pytest.approx(whole["alignment"])
     assert parts["spectrum_features"] == pytest.approx(whole["spectrum_features"])

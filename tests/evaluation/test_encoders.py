@@ -14,11 +14,11 @@ from torch import nn
 
 import phinets
 from phinets.config.errors import UserError
-from phinets.config.exam import EvalOptions
+from phinets.config.evaluation import EvalOptions
 from phinets.config.views import PLANS
-from phinets.data.files import square
-from phinets.evaluation.encoders import Encoder, images_at_once, load, subject
-from phinets.evaluation.feature_sets import examined
+from phinets.data.files import decode_square
+from phinets.evaluation.encoders import Encoder, default_batch_size, load, load_encoder
+from phinets.evaluation.setup import eval_setup
 from phinets.training.checkpoint import checkpoints
 from phinets.views import prepare
 from tests.data import making
@@ -53,12 +53,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def by_hand(run: Path, paths: list[Path]) -> torch.Tensor:
     """What the run's evaluation computes: the squares that `Files` shows, `prepare` by the run's plan, the backbone."""
-    who = subject(run)
+    who = load_encoder(run)
     assert who.config is not None
     side = who.config.source.image_size
-    images = torch.stack([torch.from_numpy(square(path, side)) for path in paths])
+    images = torch.stack([torch.from_numpy(decode_square(path, side)) for path in paths])
     with torch.no_grad():
-        given: torch.Tensor = who.encoder.eval()(prepare(images, who.config.plan, side))
+        given: torch.Tensor = who.module.eval()(prepare(images, who.config.plan, side))
     return given
 
 
@@ -77,12 +77,12 @@ def test_pictures_and_files_of_any_size_and_mode_get_the_evaluation_s_features(
 def test_a_jpeg_that_was_only_opened_stays_whole_and_one_that_was_drawn_upon_is_seen_as_it_is(
     encoder: Encoder, photos: list[Path]
 ) -> None:
-    opened = Image.open(photos[0])
-    untouched = encoder(opened)
-    assert opened.size == (300, 200)
-    assert np.array_equal(np.asarray(opened), np.asarray(Image.open(photos[0])))
-    ImageDraw.Draw(opened).rectangle((0, 0, 300, 200), fill="red")
-    red = encoder(opened)
+    open_npz = Image.open(photos[0])
+    untouched = encoder(open_npz)
+    assert open_npz.size == (300, 200)
+    assert np.array_equal(np.asarray(open_npz), np.asarray(Image.open(photos[0])))
+    ImageDraw.Draw(open_npz).rectangle((0, 0, 300, 200), fill="red")
+    red = encoder(open_npz)
     assert_close(red, encoder(Image.new("RGB", (50, 50), "red")))
     assert not torch.allclose(red, untouched, atol=1e-3)
     in_memory = Image.open(io.BytesIO(photos[0].read_bytes()))
@@ -122,15 +122,15 @@ def test_arrays_of_another_size_are_prepared_as_the_evaluation_prepares_them(
 ) -> None:
     images = torch.from_numpy(making.noise(3, 3, 40, 24))
     with torch.no_grad():
-        wanted = subject(run_folder).encoder.eval()(prepare(images, encoder.plan, 16))
+        wanted = load_encoder(run_folder).encoder.eval()(prepare(images, encoder.plan, 16))
     assert_close(encoder(images), wanted)
 
 
 @pytest.mark.parametrize("clock", ["fast", "slow"])
 def test_the_features_are_those_that_eval_judges(run_folder: Path, clock: Any) -> None:
-    who = examined(run_folder, EvalOptions(device="cpu", encoder=clock))
-    known, _ = who.embedded()
-    images = who.known.images.take(torch.arange(len(who.known))).images
+    who = eval_setup(run_folder, EvalOptions(device="cpu", encoder=clock))
+    known, _ = who.feature_sets()
+    images = who.train.images.fetch(torch.arange(len(who.train))).images
     assert torch.equal(load(run_folder, clock, device="cpu")(images), known.features)
 
 
@@ -138,7 +138,7 @@ def test_many_images_are_shown_some_at_a_time(encoder: Encoder, monkeypatch: pyt
     images, sizes = torch.from_numpy(making.noise(23, 3, 16, 16)), list[int]()
     wanted = encoder(images)
     hook = encoder.backbone.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
-    monkeypatch.setattr(encoder, "at_once", 5)
+    monkeypatch.setattr(encoder, "batch_size", 5)
     assert_close(encoder(images), wanted)
     assert_close(encoder([Image.fromarray(i.permute(1, 2, 0).numpy()) for i in images]), wanted)
     hook.remove()
@@ -146,8 +146,8 @@ def test_many_images_are_shown_some_at_a_time(encoder: Encoder, monkeypatch: pyt
 
 
 def test_no_more_pixels_are_shown_at_once_than_a_small_memory_holds(encoder: Encoder) -> None:
-    assert {size: images_at_once(size) for size in (16, 32, 224, 4096)} == {16: 512, 32: 512, 224: 83, 4096: 1}
-    assert encoder.at_once == 512
+    assert {size: default_batch_size(size) for size in (16, 32, 224, 4096)} == {16: 512, 32: 512, 224: 83, 4096: 1}
+    assert encoder.batch_size == 512
 
 
 def test_nothing_gives_no_features(encoder: Encoder) -> None:

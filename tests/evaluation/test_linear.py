@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from phinets.data.split import every_tenth
+from phinets.data.image_sets import holdout_rows
 from phinets.evaluation.linear import Probe, fit_probe, linear_accuracy, probe_accuracy
 
 
@@ -83,7 +83,7 @@ def test_the_strength_is_the_one_that_does_best_on_a_tenth_that_is_held_out() ->
     x = torch.randn(150, 200, generator=generator, dtype=torch.float64)
     x[:, 0] += 2.0 * y
     probe = fit_probe(x, y, (1e-1, 1e-2, 1e-3), slope=1e-8)
-    standard, (known, asked) = ((x - x.mean(0)) / x.std(0, unbiased=False)).numpy(), every_tenth(150)
+    standard, (known, asked) = ((x - x.mean(0)) / x.std(0, unbiased=False)).numpy(), holdout_rows(150)
     for l2, right in probe.held_out.items():
         theirs = sklearn.LogisticRegression(C=1 / (l2 * 135), tol=1e-9, max_iter=10_000)
         theirs.fit(standard[known], y.numpy()[known])

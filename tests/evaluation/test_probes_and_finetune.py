@@ -13,16 +13,15 @@ from torch import nn
 
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
-from phinets.config.exam import EvalOptions
-from phinets.config.probes import FineTuning, LabelShare, PaperProbe
+from phinets.config.evaluation import EvalOptions, FineTuning, LabelShare, PaperProbe
 from phinets.config.views import PLANS
 from phinets.data import BadImages, ImageSet, InMemory
-from phinets.evaluation.encoders import Subject
-from phinets.evaluation.evaluator import Eye
-from phinets.evaluation.feature_sets import Examined
-from phinets.evaluation.finetune import Lessons, fine_tune, fine_tuned, fresh_encoder, paper_probe
-from phinets.evaluation.sgd_probe import sgd_heads
-from tests.conftest import TinyEncoder
+from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder
+from phinets.evaluation.features import FeatureExtractor
+from phinets.evaluation.finetune import LabeledLoader, evaluate_finetuning, fine_tune, paper_probe
+from phinets.evaluation.linear import train_heads
+from phinets.evaluation.setup import EvalSetup
+from tests.helpers import TinyEncoder
 
 CPU = torch.device("cpu")
 ON_CPU = EvalOptions(device="cpu")
@@ -34,7 +33,7 @@ def test_a_share_that_is_none_is_refused(labels: str) -> None:
         LabelShare(labels=labels)
 
 
-def colors(n: int = 60) -> Examined:
+def colors(n: int = 60) -> EvalSetup:
     """Red and blue images before an untrained encoder: a task that any probe can do."""
     labels = (torch.arange(n) * 7 % 5 > 1).long()
     pixels = torch.randint(0, 60, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
@@ -42,34 +41,34 @@ def colors(n: int = 60) -> Examined:
     pixels[labels == 1, 2] += 150
     part = ImageSet(InMemory(pixels), labels)
     torch.manual_seed(0)
-    who = replace(_anyone(), encoder=TinyEncoder())
-    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=CPU, bad_images=BadImages(0))
-    return Examined(
+    who = replace(_anyone(), module=TinyEncoder())
+    extractor = FeatureExtractor(plan=PLANS["simsiam-cifar"], size=8, device=CPU, bad_images=BadImages(0))
+    return EvalSetup(
         place=Path("x"),
-        subject=who,
-        eye=eye,
-        known=part,
-        asked=part.head(20),
+        loaded=who,
+        extractor=extractor,
+        train=part,
+        test=part.head(20),
         classes=("red", "blue"),
         data="colors",
-        exam=ON_CPU,
+        options=ON_CPU,
     )
 
 
-def _anyone() -> Subject:
-    return Subject(encoder=nn.Identity(), backbone="resnet-tiny", called="anyone", said={})
+def _anyone() -> LoadedEncoder:
+    return LoadedEncoder(module=nn.Identity(), backbone="resnet-tiny", description="anyone", metadata={})
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_paper_s_probe_learns_and_leaves_the_encoder_as_it_was(training: bool) -> None:
     who = colors()
-    who.subject.encoder.train(training)
-    before = {k: v.clone() for k, v in who.subject.encoder.state_dict().items()}
+    who.loaded.module.train(training)
+    before = {k: v.clone() for k, v in who.loaded.module.state_dict().items()}
     probed = paper_probe(who, PaperProbe(epochs=20, batch=16))
     assert probed.accuracy == 100.0
     assert (probed.rate, probed.batch, probed.held_out) == (30.0, 16, {})
-    assert who.subject.encoder.training is training
-    assert all(torch.equal(before[k], v) for k, v in who.subject.encoder.state_dict().items())
+    assert who.loaded.module.training is training
+    assert all(torch.equal(before[k], v) for k, v in who.loaded.module.state_dict().items())
 
 
 def test_a_sweep_reports_the_rate_that_does_best_on_what_was_held_out() -> None:
@@ -91,9 +90,9 @@ def test_the_rate_grows_with_the_batch_and_falls_along_half_a_cosine(monkeypatch
 
     def spied(batches: Any, first: Any, decline: Any, *others: Any) -> Any:
         seen.extend([first.rates, [decline(step) for step in range(6)]])
-        return sgd_heads(batches, first, decline, *others)
+        return train_heads(batches, first, decline, *others)
 
-    monkeypatch.setattr("phinets.evaluation.finetune.sgd_heads", spied)
+    monkeypatch.setattr("phinets.evaluation.finetune.train_heads", spied)
     paper_probe(colors(), PaperProbe(epochs=2, batch=20, rates=(30.0,)))
     assert seen[0] == (30.0 * 20 / 256,)
     assert seen[1] == pytest.approx([0.5 * (1 + math.cos(math.pi * step / 6)) for step in range(6)])
@@ -108,40 +107,40 @@ def test_the_probe_learns_by_the_optimizer_that_it_says() -> None:
     assert quick.accuracy == 100.0 > slow.accuracy, "a trust of a thousandth takes far smaller steps"
 
 
-def lessons(who: Examined, epochs: int = 1, batch: int = 60) -> Lessons:
-    return Lessons(who.eye, who.known, batch, epochs, seed=0)
+def lessons(who: EvalSetup, epochs: int = 1, batch: int = 60) -> LabeledLoader:
+    return LabeledLoader(who.extractor, who.train, batch, epochs, seed=0)
 
 
 def test_lessons_show_every_image_each_epoch_anew_with_its_label() -> None:
     who = colors()
     (a, labels_a), (b, labels_b) = lessons(who, epochs=2).stream()
     assert labels_a.bincount().tolist() == labels_b.bincount().tolist()
-    assert who.known.labels is not None
-    assert labels_a.bincount().tolist() == who.known.labels.bincount().tolist()
+    assert who.train.labels is not None
+    assert labels_a.bincount().tolist() == who.train.labels.bincount().tolist()
     assert not torch.equal(labels_a, labels_b)
     for views, labels in ((a, labels_a), (b, labels_b)):
         red, blue = views[:, 0].mean((1, 2)), views[:, 2].mean((1, 2))
         assert torch.equal((blue > red).long(), labels)
-    plain = {tuple(image.flatten().tolist()) for image in who.eye._prepared(_pixels(who))}
+    plain = {tuple(image.flatten().tolist()) for image in who.extractor._prepare(_pixels(who))}
     assert not plain & {tuple(image.flatten().tolist()) for image in a}
 
 
-def _pixels(who: Examined) -> torch.Tensor:
-    return who.known.images.take(torch.arange(len(who.known))).images
+def _pixels(who: EvalSetup) -> torch.Tensor:
+    return who.train.images.fetch(torch.arange(len(who.train))).images
 
 
 def test_fine_tuning_trains_a_copy() -> None:
     who = colors()
-    before = {k: v.clone() for k, v in who.subject.encoder.state_dict().items()}
-    tuned = fine_tuned(who, FineTuning(epochs=12, batch=20, lr=0.5))
+    before = {k: v.clone() for k, v in who.loaded.module.state_dict().items()}
+    tuned = evaluate_finetuning(who, FineTuning(epochs=12, batch=20, lr=0.5))
     assert tuned.accuracy == 100.0
     assert tuned.scratch is None
-    assert all(torch.equal(before[k], v) for k, v in who.subject.encoder.state_dict().items())
+    assert all(torch.equal(before[k], v) for k, v in who.loaded.module.state_dict().items())
 
 
 def test_beside_it_an_encoder_is_trained_that_has_learned_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     who = colors()
-    who = replace(who, subject=replace(who.subject, encoder=backbone("resnet-tiny")))
+    who = replace(who, loaded=replace(who.loaded, module=backbone("resnet-tiny")))
     started: list[torch.Tensor] = []
 
     def spied(encoder: nn.Module, *rest: Any) -> list[float]:
@@ -149,10 +148,10 @@ def test_beside_it_an_encoder_is_trained_that_has_learned_nothing(monkeypatch: p
         return fine_tune(encoder, *rest)
 
     monkeypatch.setattr("phinets.evaluation.finetune.fine_tune", spied)
-    tuned = fine_tuned(who, FineTuning(epochs=1, batch=20), scratch=True)
+    tuned = evaluate_finetuning(who, FineTuning(epochs=1, batch=20), scratch=True)
     assert tuned.scratch is not None
-    assert torch.equal(started[0], next(who.subject.encoder.parameters()))
-    assert torch.equal(started[1], next(fresh_encoder(who).parameters()))
+    assert torch.equal(started[0], next(who.loaded.module.parameters()))
+    assert torch.equal(started[1], next(fresh_encoder(who.loaded.backbone, who.options.seed).parameters()))
     assert not torch.equal(started[0], started[1])
 
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from phinets.config.errors import UserError
-from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads, trusted
+from phinets.evaluation.linear import fresh_heads, lars_scale, train_heads
 from phinets.training.schedule import half_cosine
 
 RATES = (0.03, 1.0, 30.0)
@@ -43,7 +43,7 @@ def by_torch(rate: float) -> nn.Linear:
 def test_every_head_of_a_sweep_is_what_torch_s_sgd_makes_of_it_alone() -> None:
     first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
     first = type(first)(first.rates, first.weight.double(), first.bias.double())
-    swept = sgd_heads(batches(), first, decline)
+    swept = train_heads(batches(), first, decline)
     for i, rate in enumerate(RATES):
         alone = by_torch(rate)
         torch.testing.assert_close(swept.weight[i].T, alone.weight.detach(), rtol=1e-9, atol=1e-9)
@@ -69,7 +69,7 @@ def by_lars(rate: float) -> tuple[torch.Tensor, torch.Tensor]:
 def test_every_head_of_a_sweep_by_lars_is_what_the_rule_written_out_makes_of_it_alone() -> None:
     first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
     first = type(first)(first.rates, first.weight.double(), first.bias.double())
-    swept = sgd_heads(batches(), first, decline, optimizer="lars")
+    swept = train_heads(batches(), first, decline, optimizer="lars")
     for i, rate in enumerate(RATES):
         weight, bias = by_lars(rate)
         torch.testing.assert_close(swept.weight[i], weight, rtol=1e-9, atol=1e-9)
@@ -80,20 +80,20 @@ def test_a_step_by_lars_is_as_long_as_the_weights_are_whatever_the_gradient() ->
     generator = torch.Generator().manual_seed(0)
     weight, gradient = torch.randn(2, 3, 5, 4, generator=generator, dtype=torch.float64)
     for factor in (1e-3, 1.0, 1e3):
-        lengths = trusted(factor * gradient, weight).flatten(1).norm(dim=1)
+        lengths = lars_scale(factor * gradient, weight).flatten(1).norm(dim=1)
         torch.testing.assert_close(lengths, 0.001 * weight.flatten(1).norm(dim=1), rtol=1e-5, atol=0)
 
 
 def test_by_lars_what_is_zero_still_moves() -> None:
     gradient = torch.ones(2, 1, 4)
-    assert torch.equal(trusted(gradient, torch.zeros(2, 1, 4)), gradient)
-    assert torch.equal(trusted(torch.zeros(2, 1, 4), gradient), torch.zeros(2, 1, 4))
+    assert torch.equal(lars_scale(gradient, torch.zeros(2, 1, 4)), gradient)
+    assert torch.equal(lars_scale(torch.zeros(2, 1, 4), gradient), torch.zeros(2, 1, 4))
 
 
 def test_the_sweep_leaves_the_first_heads_alone() -> None:
     first = fresh_heads(RATES, 6, 4, torch.Generator().manual_seed(1))
     before = first.weight.clone()
-    sgd_heads([(x.float(), y) for x, y in batches()], first, decline)
+    train_heads([(x.float(), y) for x, y in batches()], first, decline)
     assert torch.equal(first.weight, before)
 
 

@@ -10,29 +10,30 @@ import torch
 from safetensors.torch import load_file
 
 from phinets.config.errors import UserError
-from phinets.config.exam import EvalOptions
+from phinets.config.evaluation import EvalOptions
 from phinets.config.record import RunRecord, Score
 from phinets.config.run import DataOptions, EvalConfig
 from phinets.config.views import PLANS
-from phinets.data import BadImages, ImageSet, InMemory, Split
-from phinets.evaluation.encoders import subject
-from phinets.evaluation.evaluator import Eye, Judge, require_classes
-from phinets.evaluation.feature_sets import embedding, examined, in_memory
+from phinets.data import BadImages, DataSplits, ImageSet, InMemory
+from phinets.evaluation.encoders import load_encoder
+from phinets.evaluation.evaluator import Evaluator
+from phinets.evaluation.features import FeatureExtractor, require_classes
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
+from phinets.evaluation.setup import eval_setup, open_target
 from phinets.training.checkpoint import checkpoints
-from tests.conftest import MINIATURE, TinyEncoder
 from tests.data import making
+from tests.helpers import MINIATURE, TinyEncoder
 
 ON_CPU = EvalOptions(device="cpu")
 
 
 @pytest.mark.parametrize(("clock", "ending"), [("fast", ""), ("slow", "_slow")])
 def test_the_command_s_numbers_are_the_run_s(miniature: RunRecord, run_folder: Path, clock: Any, ending: str) -> None:
-    found = embedding(run_folder, replace(ON_CPU, encoder=clock))
-    known, asked = in_memory(found.known), in_memory(found.asked)
-    assert knn_accuracy(*asked, *known, k=7) == getattr(miniature.summary, f"knn{ending}")
-    assert linear_accuracy(*asked, *known) == getattr(miniature.summary, f"linear{ending}")
+    found = open_target(run_folder, replace(ON_CPU, encoder=clock))
+    train, test = (one.tensors() for one in found.feature_sets())
+    assert knn_accuracy(*test, *train, k=7) == getattr(miniature.summary, f"knn{ending}")
+    assert linear_accuracy(*test, *train) == getattr(miniature.summary, f"linear{ending}")
     assert found.evaluation.num_neighbors == 7
 
 
@@ -45,20 +46,20 @@ def test_the_live_monitor_s_last_number_is_the_command_s(miniature: RunRecord, r
 
 @pytest.mark.parametrize("clock", ["fast", "slow"])
 def test_a_run_s_end_its_last_checkpoint_and_its_file_hold_one_encoder(run_folder: Path, clock: Any) -> None:
-    end, last = subject(run_folder, clock), subject(checkpoints(run_folder / "checkpoints")[-1][1], clock)
+    end, last = load_encoder(run_folder, clock), load_encoder(checkpoints(run_folder / "checkpoints")[-1][1], clock)
     name = "backbone.safetensors" if clock == "fast" else "backbone-slow.safetensors"
-    file = subject(run_folder / name)
+    file = load_encoder(run_folder / name)
     for other in (last, file):
-        for key, value in end.encoder.state_dict().items():
-            assert torch.equal(value, other.encoder.state_dict()[key])
-    assert (file.backbone, file.said["image_size"], file.said["encoder"]) == ("resnet-tiny", "16", clock)
-    assert "after step 12" in last.called
+        for key, value in end.module.state_dict().items():
+            assert torch.equal(value, other.module.state_dict()[key])
+    assert (file.backbone, file.metadata["image_size"], file.metadata["encoder"]) == ("resnet-tiny", "16", clock)
+    assert "after step 12" in last.description
 
 
 def test_fast_and_slow_are_two_encoders_and_an_earlier_checkpoint_is_a_third(run_folder: Path) -> None:
     first = checkpoints(run_folder / "checkpoints")[0][1]
-    encoders = [subject(run_folder, "fast"), subject(run_folder, "slow"), subject(first, "fast")]
-    weights = [one.encoder.state_dict()["conv1.weight"] for one in encoders]
+    encoders = [load_encoder(run_folder, "fast"), load_encoder(run_folder, "slow"), load_encoder(first, "fast")]
+    weights = [one.module.state_dict()["conv1.weight"] for one in encoders]
     assert not any(torch.equal(weights[i], weights[j]) for i, j in [(0, 1), (0, 2), (1, 2)])
 
 
@@ -68,44 +69,45 @@ def test_an_unfinished_run_is_judged_by_its_newest_checkpoint(run_folder: Path, 
     for name in ("summary.json", "backbone.safetensors", "backbone-slow.safetensors"):
         (cut / name).unlink()
     checkpoints(cut / "checkpoints")[-1][1].unlink()
-    assert "after step 6" in subject(cut).called
+    assert "after step 6" in load_encoder(cut).description
 
 
 def test_a_file_of_weights_is_judged_at_the_size_it_says(run_folder: Path) -> None:
     asked = replace(ON_CPU, data="shapes", bank=96, test_images=50)
-    by_file, by_run = embedding(run_folder / "backbone.safetensors", asked), embedding(run_folder, ON_CPU)
-    assert torch.equal(in_memory(by_file.known)[0], in_memory(by_run.known)[0])
+    by_file, by_run = open_target(run_folder / "backbone.safetensors", asked), open_target(run_folder, ON_CPU)
+    assert torch.equal(by_file.feature_sets()[0].tensors()[0], by_run.feature_sets()[0].tensors()[0])
 
 
 def test_a_state_dict_says_nothing_and_is_told(run_folder: Path, tmp_path: Path) -> None:
     torch.save(load_file(run_folder / "backbone.safetensors"), tmp_path / "w.pth")
-    with pytest.raises(UserError, match="Say it with --backbone"):
-        subject(tmp_path / "w.pth")
-    with pytest.raises(UserError, match="does not say which images to look at"):
-        examined(tmp_path / "w.pth", replace(ON_CPU, backbone="resnet-tiny"))
+    with pytest.raises(UserError, match="--backbone"):
+        load_encoder(tmp_path / "w.pth")
+    with pytest.raises(UserError, match="--data"):
+        eval_setup(tmp_path / "w.pth", replace(ON_CPU, backbone="resnet-tiny"))
     with pytest.raises(UserError, match="missing"):
-        subject(tmp_path / "w.pth", backbone="resnet18-cifar")
+        load_encoder(tmp_path / "w.pth", backbone="resnet18-cifar")
     told = replace(ON_CPU, backbone="resnet-tiny", data="shapes", image_size=16, bank=96, test_images=50)
     assert torch.equal(
-        in_memory(embedding(tmp_path / "w.pth", told).known)[0], in_memory(embedding(run_folder, ON_CPU).known)[0]
+        open_target(tmp_path / "w.pth", told).feature_sets()[0].tensors()[0],
+        open_target(run_folder, ON_CPU).feature_sets()[0].tensors()[0],
     )
 
 
 def test_what_can_t_be_asked_is_refused(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="belongs to a run"):
-        subject(run_folder, backbone="resnet18")
+        load_encoder(run_folder, backbone="resnet18")
     with pytest.raises(UserError, match="holds no run"):
-        subject(tmp_path)
+        load_encoder(tmp_path)
     with pytest.raises(UserError, match="holds one encoder"):
-        subject(run_folder / "backbone.safetensors", "slow")
+        load_encoder(run_folder / "backbone.safetensors", "slow")
     simsiam = tmp_path / "simsiam"
     simsiam.mkdir()
     text = (run_folder / "config.yaml").read_text().replace("method: x-phinet", "method: simsiam")
     (simsiam / "config.yaml").write_text(text.replace("encoder: both", "encoder: fast").replace("- slow-gap", ""))
     with pytest.raises(UserError, match="'simsiam' has no slow encoder"):
-        subject(simsiam, "slow")
-    with pytest.raises(UserError, match="has no checkpoint: it is not made yet"):
-        subject(simsiam)
+        load_encoder(simsiam, "slow")
+    with pytest.raises(UserError, match="has no checkpoint"):
+        load_encoder(simsiam)
 
 
 def test_labels_that_are_missing_or_all_alike_are_refused() -> None:
@@ -123,11 +125,11 @@ def test_a_run_without_a_slow_encoder_can_t_be_asked_for_it() -> None:
 
 
 def test_data_options_default_to_the_run_s(run_folder: Path) -> None:
-    who = examined(run_folder, ON_CPU)
-    assert (len(who.known), len(who.asked), who.eye.size) == (96, 50, 16)
-    other = examined(run_folder, replace(ON_CPU, test_images=20, bank=30, labels="50%"))
-    assert len(other.asked) == 20
-    assert 10 <= len(other.known) <= 20
+    who = eval_setup(run_folder, ON_CPU)
+    assert (len(who.train), len(who.test), who.extractor.size) == (96, 50, 16)
+    other = eval_setup(run_folder, replace(ON_CPU, test_images=20, bank=30, labels="50%"))
+    assert len(other.test) == 20
+    assert 10 <= len(other.train) <= 20
     assert DataOptions().image_size == 32
 
 
@@ -136,9 +138,9 @@ def test_the_run_s_bank_is_the_command_s(run_folder: Path, tmp_path: Path) -> No
     shutil.copytree(run_folder, smaller)
     config = smaller / "config.yaml"
     config.write_text(config.read_text().replace("final_bank: null", "final_bank: 40"))
-    assert len(examined(smaller, ON_CPU).known) == 40
-    assert len(examined(smaller, replace(ON_CPU, bank=30)).known) == 30
-    assert len(examined(smaller, replace(ON_CPU, bank=120)).known) == 120  # more than the run ever read
+    assert len(eval_setup(smaller, ON_CPU).train) == 40
+    assert len(eval_setup(smaller, replace(ON_CPU, bank=30)).train) == 30
+    assert len(eval_setup(smaller, replace(ON_CPU, bank=120)).train) == 120  # more than the run ever read
 
 
 @pytest.mark.parametrize(
@@ -147,11 +149,15 @@ def test_the_run_s_bank_is_the_command_s(run_folder: Path, tmp_path: Path) -> No
 def test_a_run_on_data_that_tell_nothing_apart_is_not_judged_and_says_why(labels: list[int] | None, says: str) -> None:
     pixels = torch.zeros(6, 3, 8, 8, dtype=torch.uint8)
     part = ImageSet(InMemory(pixels), None if labels is None else torch.tensor(labels))
-    eye = Eye(plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), bad_images=BadImages(0))
-    judge = Judge(split=Split(part, part, ("a", "b", "c", "d")), eye=eye, protocol=EvalConfig())
-    assert judge.score(None) == Score(knn=None, linear=None)
-    assert judge.live_knn(TinyEncoder()) is None
-    assert says in judge.describe()
+    extractor = FeatureExtractor(
+        plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), bad_images=BadImages(0)
+    )
+    evaluator = Evaluator(
+        split=DataSplits(part, part, ("a", "b", "c", "d")), extractor=extractor, protocol=EvalConfig()
+    )
+    assert evaluator.score(None) == Score(knn=None, linear=None)
+    assert evaluator.online_knn(TinyEncoder()) is None
+    assert says in evaluator.describe()
 
 
 def test_data_are_the_run_s_own_however_their_place_is_written(
@@ -166,5 +172,5 @@ def test_data_are_the_run_s_own_however_their_place_is_written(
     config.write_text(text.replace("train_images: 96", "train_images: 11").replace("test_images: 50", "test_images: 3"))
     monkeypatch.chdir(tmp_path)
     for named in (None, "folder:photos", f"folder:{tmp_path / 'photos'}"):
-        who = examined(own, replace(ON_CPU, data=named))
-        assert (len(who.known), len(who.asked)) == (11, 3)
+        who = eval_setup(own, replace(ON_CPU, data=named))
+        assert (len(who.train), len(who.test)) == (11, 3)

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from phinets.config.continual import Reading, Readout
+from phinets.config.continual import Readout, ReadoutOptions
 from phinets.config.run import EvalConfig
 from phinets.config.views import PLANS
 from phinets.continual.tasks import Stream, Task
 from phinets.data import BadImages, ImageSet, InMemory
-from phinets.evaluation.evaluator import Eye
+from phinets.evaluation.evaluator import TaskEvaluator
+from phinets.evaluation.features import FeatureExtractor
 from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
-from phinets.evaluation.tasks import Reader
 
 READOUTS: tuple[Readout, ...] = ("task-knn", "task-linear", "class-knn", "class-linear")
 JUDGING = EvalConfig(num_neighbors=7, online_bank=40, online_queries=20)
@@ -51,25 +51,30 @@ def task(number: int, classes: tuple[int, ...]) -> Task:
 STREAM = Stream(tasks=(task(1, (0, 1)), task(2, (2, 3)), task(3, (4, 5))), classes=tuple("abcdef"))
 
 
-def reader(stream: Stream = STREAM, **reading: object) -> Reader:
-    eye = Eye(plan=PLANS["ucl"], size=SIZE, device=torch.device("cpu"), bad_images=BadImages(0))
-    return Reader(stream=stream, eye=eye, evaluation=JUDGING, reading=Reading(**{"readouts": READOUTS, **reading}))  # type: ignore[arg-type]
+def reader(stream: Stream = STREAM, **reading: object) -> TaskEvaluator:
+    extractor = FeatureExtractor(plan=PLANS["ucl"], size=SIZE, device=torch.device("cpu"), bad_images=BadImages(0))
+    return TaskEvaluator(
+        stream=stream,
+        extractor=extractor,
+        evaluation=JUDGING,
+        reading=ReadoutOptions(**{"readouts": READOUTS, **reading}),
+    )  # type: ignore[arg-type]
 
 
 def by_hand(known: list[Task], asked: Task, linear: bool, k: int) -> float:
-    eye, encoder = reader().eye, Flat()
-    a = eye.embedded(asked.test, encoder)
-    sides = [eye.embedded(one.known, encoder) for one in known]
-    features, labels = torch.cat([s.features for s in sides]), torch.cat([s.labels for s in sides])
+    eye, encoder = reader().extractor, Flat()
+    a = eye.extract(asked.test, encoder)
+    sides = [eye.extract(one.train, encoder) for one in known]
+    features, labels = torch.cat([s.tensors()[0] for s in sides]), torch.cat([s.labels for s in sides])
     if linear:
         least = int(labels.min())  # the tasks' classes follow each other
-        return linear_accuracy(a.features, a.labels - least, features, labels - least)
+        return linear_accuracy(a.tensors()[0], a.labels - least, features, labels - least)
     return knn_accuracy(*a, features, labels, k=k, temperature=JUDGING.knn_temperature)
 
 
 @pytest.mark.parametrize("come", [0, 1, 2, 3])
 def test_task_wise_readouts_know_and_decide_among_one_task_alone(come: int) -> None:
-    found = reader().read(Flat(), come)
+    found = reader().evaluate(Flat(), come)
     for readout in ("task-knn", "task-linear"):
         expected = [by_hand([one], one, readout == "task-linear", 7) for one in STREAM.tasks]
         assert found[readout] == pytest.approx(expected)
@@ -77,7 +82,7 @@ def test_task_wise_readouts_know_and_decide_among_one_task_alone(come: int) -> N
 
 @pytest.mark.parametrize("come", [0, 1, 2, 3])
 def test_class_incremental_readouts_know_all_that_has_come_or_would_have_with_the_task(come: int) -> None:
-    found = reader().read(Flat(), come)
+    found = reader().evaluate(Flat(), come)
     for readout in ("class-knn", "class-linear"):
         for i, one in enumerate(STREAM.tasks):
             known = list(STREAM.tasks[: max(come, i + 1)])
@@ -85,48 +90,48 @@ def test_class_incremental_readouts_know_all_that_has_come_or_would_have_with_th
 
 
 def test_more_classes_make_the_class_incremental_question_harder_and_leave_the_task_wise_one_alone() -> None:
-    early, late = reader().read(Flat(), 1), reader().read(Flat(), 3)
+    early, late = reader().evaluate(Flat(), 1), reader().evaluate(Flat(), 3)
     assert early["task-knn"] == late["task-knn"]
     assert (late["class-knn"][0] or 0) < (early["class-knn"][0] or 0)
 
 
 def test_as_many_neighbors_vote_as_tasks_have_come() -> None:
     for come, k in ((0, 1), (1, 1), (3, 3)):
-        found = reader(k_rule="tasks-seen", readouts=("task-knn",)).read(Flat(), come)
+        found = reader(k_rule="tasks-seen", readouts=("task-knn",)).evaluate(Flat(), come)
         assert found["task-knn"] == pytest.approx([by_hand([one], one, False, k) for one in STREAM.tasks])
 
 
 def test_every_image_is_embedded_once_for_all_readouts_and_tasks() -> None:
     encoder = Flat()
-    reader().read(encoder, 2)
+    reader().evaluate(encoder, 2)
     assert encoder.shown == 3 * (40 + 30)
 
 
 def test_a_task_without_labels_is_not_asked_and_does_not_disturb_the_others() -> None:
     bare = ImageSet(STREAM.tasks[1].train.images, None)
     silent = Task(name="silent", train=bare, known=bare, test=bare)
-    found = reader(replace(STREAM, tasks=(STREAM.tasks[0], silent, STREAM.tasks[2]))).read(Flat(), 3)
-    alone = reader(replace(STREAM, tasks=(STREAM.tasks[0], STREAM.tasks[2]))).read(Flat(), 2)
+    found = reader(replace(STREAM, tasks=(STREAM.tasks[0], silent, STREAM.tasks[2]))).evaluate(Flat(), 3)
+    alone = reader(replace(STREAM, tasks=(STREAM.tasks[0], STREAM.tasks[2]))).evaluate(Flat(), 2)
     for readout in READOUTS:
         assert found[readout] == (alone[readout][0], None, alone[readout][1])
 
 
 def test_of_a_task_with_one_class_nothing_can_be_asked_but_among_all_classes() -> None:
-    single = reader(Stream(tasks=(task(1, (0,)), task(2, (1,))), classes=("a", "b"))).read(Flat(), 2)
+    single = reader(Stream(tasks=(task(1, (0,)), task(2, (1,))), classes=("a", "b"))).evaluate(Flat(), 2)
     assert single["task-knn"] == (None, None)
     assert all(value is not None for value in single["class-knn"])
 
 
 def test_the_live_number_is_the_mean_of_the_tasks_own() -> None:
     few = replace(JUDGING, online_bank=300, online_queries=300, num_neighbors=7)
-    live = replace(reader(), evaluation=few).live(Flat())
-    assert live == pytest.approx(sum(reader().read(Flat(), 3)["task-knn"]) / 3)  # type: ignore[arg-type]
+    live = replace(reader(), evaluation=few).online_knn(Flat())
+    assert live == pytest.approx(sum(reader().evaluate(Flat(), 3)["task-knn"]) / 3)  # type: ignore[arg-type]
 
 
 def test_the_final_bank_is_that_of_each_task() -> None:
-    cut = Stream(tasks=tuple(replace(one, known=one.known.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
+    cut = Stream(tasks=tuple(replace(one, known=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
     capped = replace(reader(), evaluation=replace(JUDGING, final_bank=20))
-    assert capped.read(Flat(), 3) == reader(cut).read(Flat(), 3)
+    assert capped.evaluate(Flat(), 3) == reader(cut).evaluate(Flat(), 3)
 
 
 @pytest.mark.parametrize("readout", READOUTS)

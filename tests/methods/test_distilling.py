@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from phinets import Learner, Views
 from phinets.config.methods import METHODS
 from phinets.methods import distil
-from phinets.methods.distilling import Distiller
+from phinets.methods.cassle import Distiller
 from phinets.runtime import distributed
 from phinets.training.step import has_idle_parameters, train_step
-from tests.conftest import tiny_learner, tiny_train_state, tiny_views
+from tests.helpers import tiny_learner, tiny_train_state, tiny_views
 
 
 def distilled(name: str, weight: float = 0.5, seed: int = 0) -> Learner:

@@ -11,8 +11,8 @@ import phinets
 from phinets import Views
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, LearnerOptions, describe
-from phinets.methods.contrastive import MoCo
-from tests.conftest import TinyEncoder, tiny_learner, tiny_views
+from phinets.methods.moco import MoCo
+from tests.helpers import TinyEncoder, tiny_learner, tiny_views
 
 ISSUED = {
     "simsiam", "simsiam/original-input", "byol", "rm-simsiam", "phinet", "phinet/cosine", "phinet/identity-g",

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from phinets import Views
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, Sim2, Wiring
-from phinets.methods.predictive import Predictive
-from tests.conftest import tiny_learner
+from phinets.methods.siamese import Predictive
+from tests.helpers import tiny_learner
 
 PREDICTIVE = [name for name, value in METHODS.items() if isinstance(value, Wiring)]
 WITH_SLOW = [name for name in PREDICTIVE if cast(Wiring, METHODS[name]).needs_slow]

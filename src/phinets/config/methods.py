@@ -116,6 +116,11 @@ def has_slow(value: Method) -> bool:
     return isinstance(value, Contrast) or (isinstance(value, Wiring) and value.needs_slow)
 
 
+def methods_with_slow_encoder() -> str:
+    """The families of methods that have a slow encoder, for error messages: "byol, rm-simsiam, x-phinet, moco-v2"."""
+    return ", ".join(dict.fromkeys(name.split("/")[0] for name, value in METHODS.items() if has_slow(value)))
+
+
 def default_projector(value: Method) -> tuple[int, ...]:
     """The projector's widths where nobody chose: the paper's, or MoCo v2's 128-d head."""
     return (512, 128) if isinstance(value, Contrast) else (2048, 2048)

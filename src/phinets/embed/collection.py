@@ -1,8 +1,8 @@
-"""The images of a data set in one fixed order, with their names and labels, to be embedded."""
+"""The images of a data set in one fixed order, with their names, splits and labels, to be embedded."""
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
@@ -12,25 +12,27 @@ import torch
 from torch import Tensor
 
 from phinets.config.errors import look_up
-from phinets.data import Files, ImageSet, Split, Taken
+from phinets.data import DataSplits, Files, ImageBatch, ImageSet
+from phinets.data.decode import printable
 from phinets.data.fingerprint import set_fingerprint
-from phinets.data.pictures import shown
 
 
-class Batch(NamedTuple):
-    """Some images of one set: the rows from `first` up to, not with, `stop`."""
+class BatchRange(NamedTuple):
+    """Some images of one set: the rows from `first` to `stop` − 1."""
 
-    piece: int
+    image_set: int
     first: int
     stop: int
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Sets of images, one after the other, numbered through."""
+    """Sets of images, one after the other, with consecutive row numbers."""
 
-    pieces: dict[str, ImageSet]
+    image_sets: Mapping[str, ImageSet]
     classes: tuple[str, ...]
+    file_splits: tuple[str, ...] = ()
+    """The split of every row, where files of several splits are sorted by path; else the names of the sets."""
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -41,68 +43,77 @@ class Collection:
 
     @cached_property
     def _names(self) -> list[str]:
-        return list(self.pieces)
+        return list(self.image_sets)
 
     @cached_property
     def _sets(self) -> list[ImageSet]:
-        return list(self.pieces.values())
+        return list(self.image_sets.values())
 
-    def batches(self, size: int) -> list[Batch]:
-        """All images in order, `size` at a time; no batch reaches over the end of a set."""
+    def batches(self, size: int) -> list[BatchRange]:
+        """All images in order, `size` at a time; a batch ends where its set ends."""
         sizes = enumerate(map(len, self._sets))
-        return [Batch(i, first, min(first + size, n)) for i, n in sizes for first in range(0, n, size)]
+        return [BatchRange(i, first, min(first + size, n)) for i, n in sizes for first in range(0, n, size)]
 
-    def take(self, batch: Batch) -> Taken:
-        """The images of a batch that can be used, and their numbers in the collection."""
-        images, rows = self._sets[batch.piece].images, torch.arange(batch.first, batch.stop)
-        taken = images.usable(rows) if isinstance(images, Files) else images.take(rows)
-        return taken._replace(rows=taken.rows + self._starts[batch.piece])
+    def fetch(self, batch: BatchRange) -> ImageBatch:
+        """The usable images of a batch, and their row numbers."""
+        images, rows = self._sets[batch.image_set].images, torch.arange(batch.first, batch.stop)
+        fetched = images.fetch_usable(rows) if isinstance(images, Files) else images.fetch(rows)
+        return fetched._replace(rows=fetched.rows + self._starts[batch.image_set])
 
     def names(self, rows: Sequence[int]) -> list[str]:
         """The paths of images in files; `train/17` for row 17 of a set in memory."""
-        return [_name(name, part, row) for name, part, row in map(self._located, rows)]
+        return [
+            printable(images.images.paths[row]) if isinstance(images.images, Files) else f"{name}/{row}"
+            for name, images, row in map(self._locate, rows)
+        ]
+
+    def splits(self, rows: Sequence[int]) -> list[str]:
+        """The splits: train, test or bank."""
+        if self.file_splits:
+            return [self.file_splits[row] for row in rows]
+        return [name for name, _, _ in map(self._locate, rows)]
 
     def files(self, rows: Sequence[int]) -> list[str | None]:
-        """Where images in files lie; None for those in memory."""
-        located = ((part.images, row) for _, part, row in map(self._located, rows))
+        """The paths of image files; None for images in memory."""
+        located = ((images.images, row) for _, images, row in map(self._locate, rows))
         return [os.fspath(images.paths[row]) if isinstance(images, Files) else None for images, row in located]
 
     def labels(self, rows: Sequence[int]) -> list[str]:
-        """The names of their classes, empty where nobody said."""
-        numbers = [-1 if part.labels is None else int(part.labels[row]) for _, part, row in map(self._located, rows)]
+        """The class names, "" for images without a label."""
+        located = map(self._locate, rows)
+        numbers = [-1 if images.labels is None else int(images.labels[row]) for _, images, row in located]
         return ["" if number < 0 else self.classes[number] for number in numbers]
 
     def picture(self, row: int, side: int) -> Tensor:
-        """One image to look at: uint8 (3, side, side) from a file, as it is from memory."""
-        _, part, place = self._located(row)
-        images = Files(part.images.paths, side) if isinstance(part.images, Files) else part.images
-        return images.take(torch.tensor([place])).images[0]
+        """One image for display: uint8 (3, side, side) from a file, unchanged from memory."""
+        _, images, place = self._locate(row)
+        source = Files(images.images.paths, side) if isinstance(images.images, Files) else images.images
+        return source.fetch(torch.tensor([place])).images[0]
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """Which images and labels these are, in few words."""
-        return {name: set_fingerprint(part) for name, part in self.pieces.items()}
+        """A checksum of the images and labels of each set."""
+        return {name: set_fingerprint(images) for name, images in self.image_sets.items()}
 
-    def _located(self, row: int) -> tuple[str, ImageSet, int]:
-        piece = bisect_right(self._starts, row) - 1
-        return self._names[piece], self._sets[piece], row - self._starts[piece]
-
-
-def collection(split: Split, part: str) -> Collection:
-    """One part of a data set, or all that is learned from and asked about; files in the order of their paths."""
-    chosen = {"train": split.train, "test": split.test} if part == "all" else {part: look_up("part", part, split.parts)}
-    if all(isinstance(one.images, Files) for one in chosen.values()):
-        chosen = {part: _by_path(list(chosen.values()))}
-    return Collection(chosen, split.classes)
+    def _locate(self, row: int) -> tuple[str, ImageSet, int]:
+        i = bisect_right(self._starts, row) - 1
+        return self._names[i], self._sets[i], row - self._starts[i]
 
 
-def _by_path(sets: list[ImageSet]) -> ImageSet:
-    files = [one.images for one in sets if isinstance(one.images, Files)]
-    paths = list(chain.from_iterable(one.paths for one in files))
+def collect(splits: DataSplits, split: str) -> Collection:
+    """One split of a data set, or `all`: train and test; files are sorted by path."""
+    both = {"train": splits.train, "test": splits.test}
+    chosen = both if split == "all" else {split: look_up("split", split, splits.splits)}
+    if not all(isinstance(images.images, Files) for images in chosen.values()):
+        return Collection(chosen, splits.classes)
+    origins = list(chain.from_iterable([name] * len(images) for name, images in chosen.items()))
+    paths = [path for images in chosen.values() if isinstance(images.images, Files) for path in images.images.paths]
     order = sorted(range(len(paths)), key=lambda i: os.fspath(paths[i]))
-    labels = torch.cat([torch.full((len(one),), -1) if one.labels is None else one.labels for one in sets])
-    return ImageSet(Files([paths[i] for i in order], files[0].side), labels[torch.tensor(order)])
+    labels = torch.cat([_labels(images) for images in chosen.values()])[torch.tensor(order)]
+    side = next(images.images.side for images in chosen.values() if isinstance(images.images, Files))
+    merged = ImageSet(Files([paths[i] for i in order], side), labels)
+    return Collection({split: merged}, splits.classes, tuple(origins[i] for i in order))
 
 
-def _name(name: str, part: ImageSet, row: int) -> str:
-    return shown(part.images.paths[row]) if isinstance(part.images, Files) else f"{name}/{row}"
+def _labels(images: ImageSet) -> Tensor:
+    return torch.full((len(images),), -1) if images.labels is None else images.labels

@@ -1,210 +1,246 @@
-"""From a collection of images to their features in one file, going on where it was cut."""
+"""From a collection of images to their features in one file; an interrupted command resumes."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import nn
 
+from phinets.backbones.weights import encoder_checksum
 from phinets.config.errors import StoppedError, UserError
-from phinets.config.exam import EncoderOptions
+from phinets.config.evaluation import EncoderOptions, EvalOptions
+from phinets.config.plain import to_plain
 from phinets.config.run import DataOptions
-from phinets.data import BadImages, Split, Taken, load
-from phinets.data.folder import only_picture
-from phinets.embed.collection import Collection, collection
-from phinets.embed.shards import Found, Shards, joined, opened_shards, shards_beside
-from phinets.embed.table import Table
-from phinets.evaluation.encoders import Encoder, data_of, encoder_of, settled_sight, subject
-from phinets.evaluation.features import require_numbers
-from phinets.runtime.signals import Signals
-from phinets.training.loader import ahead
+from phinets.data import BadImages, DataSplits, ImageBatch, load
+from phinets.data.folder import single_image
+from phinets.embed.collection import Collection, collect
+from phinets.embed.shards import (
+    FeatureBatch,
+    Shards,
+    ShardTable,
+    concatenate,
+    open_shards,
+    shards_folder,
+    write_table,
+)
+from phinets.evaluation.encoders import (
+    Encoder,
+    LoadedEncoder,
+    build_encoder,
+    data_options_of,
+    load_encoder,
+    resolve_options,
+)
+from phinets.evaluation.features import require_finite_features
+from phinets.evaluation.setup import eval_setup
+from phinets.runtime.process import Signals
+from phinets.training.loader import prefetch
 from phinets.training.run_folder import locked
 
-MicroBatch = Literal["all", "train", "test", "bank"]
-Watch = Callable[[int, int], None]
-"""Is told how many images are done, and how many there are."""
+SplitName = Literal["all", "train", "test", "bank"]
+OnImages = Callable[[int, int], None]
+"""Callback with the number of images done and the number of all images."""
 
 SECONDS = 15.0
 BYTES = 2**26
-"""A shard is written after so long, or when so much has come together."""
+"""A shard is written after this time, or at this size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """Which encoder is shown which images."""
+class EmbedJob:
+    """An encoder and the images to embed."""
 
     place: Path
     encoder: Encoder
     collection: Collection
     data: str
-    part: MicroBatch
+    split: str
     max_bad_images: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further entries for the file."""
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What decides the features: the weights, the images, and how they are shown."""
+        """What decides the features: the weights, the images, and their preprocessing."""
         encoder = self.encoder
         return {
-            "format": 1,
-            "weights": checksum(encoder.backbone),
+            "format": 2,
+            "weights": encoder_checksum(encoder.backbone),
             "backbone": encoder.backbone_name,
             "data": self.data,
-            "part": self.part,
+            "split": self.split,
             "images": self.collection.fingerprint,
             "image_size": encoder.image_size,
             "mean": encoder.plan.mean,
             "std": encoder.plan.std,
-            "batch": encoder.at_once,
+            "batch": encoder.batch_size,
             "device": encoder.device.type,
         }
 
     def about(self, rows: int, bad: int) -> dict[str, Any]:
-        """Whose features of which images, to stand in the file."""
+        """Whose features of which images, stored in the file."""
         return {
             "target": str(self.place),
-            "called": self.encoder.subject_name,
-            "encoder": self.encoder.clock,
+            "description": self.encoder.description,
+            "encoder": self.encoder.encoder_name,
             **{k: v for k, v in self.manifest.items() if k not in ("format", "images", "batch", "device")},
             "images": rows,
             "bad_images": bad,
             "features": self.encoder.num_features,
             "classes": len(self.collection.classes),
+            **self.details,
         }
 
 
-def work(place: Path, sight: EncoderOptions, part: MicroBatch = "all", batch: int | None = None) -> Work:
-    """The encoder at a place with the images that it is shown: what `sight` leaves open is as in its run."""
-    sight = settled_sight(sight)
-    who = subject(place, sight.encoder, sight.backbone)
-    name, source = data_of(sight, who)
-    encoder = encoder_of(who, sight)
-    encoder.at_once = batch or encoder.at_once
-    return Work(
+def embed_job(place: Path, options: EncoderOptions, split: SplitName = "all", batch: int | None = None) -> EmbedJob:
+    """The encoder at a place and the images of its data; unset options are its run's."""
+    options = resolve_options(options)
+    loaded = load_encoder(place, options.encoder, options.backbone)
+    name, source = data_options_of(options, loaded)
+    encoder = build_encoder(loaded, options)
+    encoder.batch_size = batch or encoder.batch_size
+    return EmbedJob(
         place=place,
         encoder=encoder,
-        collection=collection(_split(name, source, part), part),
+        collection=collect(_load_splits(name, source, split), split),
         data=name,
-        part=part,
-        max_bad_images=sight.max_bad_images,
+        split=split,
+        max_bad_images=options.max_bad_images,
+        details=_protocol(loaded),
     )
 
 
-def _split(name: str, source: DataOptions, part: MicroBatch) -> Split:
-    """The data; who wants all of a folder may have one of a single picture, which can't be parted."""
+def eval_job(place: Path, options: EvalOptions) -> EmbedJob:
+    """The encoder at a place and the labeled train and test images that it is evaluated on."""
+    setup = eval_setup(place, options)
+    options = setup.options
+    return EmbedJob(
+        place=place,
+        encoder=build_encoder(setup.loaded, options),
+        collection=Collection({"train": setup.train, "test": setup.test}, setup.classes),
+        data=setup.data,
+        split="all",
+        max_bad_images=options.max_bad_images,
+        details={**_protocol(setup.loaded), "labels": options.labels, "seed": options.seed},
+    )
+
+
+def _protocol(loaded: LoadedEncoder) -> dict[str, Any]:
+    """The protocol of the encoder's run, so that `eval knn` of the file uses the run's k and temperature."""
+    return {} if loaded.config is None else {"evaluation": to_plain(loaded.config.evaluation)}
+
+
+def _load_splits(name: str, source: DataOptions, split: SplitName) -> DataSplits:
+    """The data; a folder with one picture, which can't be split, is allowed for split `all`."""
     kind, _, place = name.partition(":")
-    alone = only_picture(place, source) if kind == "folder" and part == "all" else None
-    return load(name, source) if alone is None else alone
+    single = single_image(place, source) if kind == "folder" and split == "all" else None
+    return load(name, source) if single is None else single
+
+
+def write_features(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Mapping[str, Any]:
+    """Embed all images and write the feature file; returns its `about` entries."""
+    with embedded_table(job, out, overwrite, on_images) as table:
+        write_table(out, table)
+        return table.about
 
 
 @contextmanager
-def embedded(work: Work, out: Path, anew: bool, watch: Watch) -> Iterator[Table]:
-    """The features of all images, in shards beside `out`; who leaves this in peace has used them, and they go.
+def embedded_table(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Iterator[ShardTable]:
+    """The features of all images, in shards beside `out`, which are deleted when the context ends without an error.
 
-    Whoever is stopped on the way, by a signal or the power, finds the shards again. `anew` lets those of other work go.
+    After a signal or a crash the next call resumes from the shards. `overwrite` deletes those of another job.
     """
-    folder = shards_beside(out)
-    with locked(folder), Signals().heeded() as signals:
-        shards = opened_shards(folder, work.manifest, anew)
+    folder = shards_folder(out)
+    with locked(folder), Signals().handled() as signals:
+        shards = open_shards(folder, job.manifest, overwrite)
         try:
-            bad_images = _filled(work, shards, signals, watch)
-            yield _table(work, shards, bad_images)
+            bad_images = _embed(job, shards, signals, on_images)
+            yield _table(job, shards, bad_images)
             shards.discard()
         except StoppedError as error:
-            raise StoppedError(f"{error}; the same command goes on from there.", error.exit_code) from None
+            raise StoppedError(f"{error}; the same command resumes from there.", error.exit_code) from None
         finally:
-            if not shards.parts and folder.exists():
+            if not shards.files and folder.exists():
                 shards.discard()
 
 
-def _table(work: Work, shards: Shards, bad_images: BadImages) -> Table:
+def _table(job: EmbedJob, shards: Shards, bad_images: BadImages) -> ShardTable:
     rows = sum(map(len, shards.rows()))
     if not rows:
         shards.discard()
-        first, why = next(iter(bad_images.known.items()))
-        raise UserError(f"none of the {len(work.collection)} images can be used; the first, '{first}': {why}.")
-    about = work.about(rows, len(bad_images.known))
-    width = work.encoder.num_features
-    return Table(shards=shards, collection=work.collection, rows=rows, width=width, about=about)
+        first, why = next(iter(bad_images.reasons.items()))
+        raise UserError(f"none of the {len(job.collection)} images can be used; the first, '{first}': {why}.")
+    about = job.about(rows, len(bad_images.reasons))
+    width = job.encoder.num_features
+    return ShardTable(shards=shards, collection=job.collection, num_rows=rows, width=width, about=about)
 
 
-def _filled(work: Work, shards: Shards, signals: Signals, watch: Watch) -> BadImages:
-    """Embed the batches that are not there yet; the bad images of all."""
-    batches, bad_images = work.collection.batches(work.encoder.at_once), BadImages(work.max_bad_images)
+def _embed(job: EmbedJob, shards: Shards, signals: Signals, on_images: OnImages) -> BadImages:
+    """Embed the batches that are not in the shards yet; returns the bad images of all batches."""
+    batches, bad_images = job.collection.batches(job.encoder.batch_size), BadImages(job.max_bad_images)
     for bad in shards.bad():
         bad_images.add(bad)
-    _tell(bad_images)
-    seen = sum(batch.stop - batch.first for batch in batches[: shards.done])
-    watch(seen, len(work.collection))
-    left = batches[shards.done :]
-    stream = ahead(partial(work.collection.take, batch) for batch in left)
-    with signals.deferred(), Pending(shards) as pending:
-        for batch, taken in zip(left, stream, strict=True):
-            pending.add(_found(work.encoder, taken))
-            bad_images.add(taken.bad)
-            _tell(bad_images)
-            seen += batch.stop - batch.first
-            watch(seen, len(work.collection))
+    _warn(bad_images)
+    count, total = sum(batch.stop - batch.first for batch in batches[: shards.num_batches]), len(job.collection)
+    on_images(count, total)
+    remaining = batches[shards.num_batches :]
+    stream = prefetch(partial(job.collection.fetch, batch) for batch in remaining)
+    with signals.deferred(), ShardWriter(shards) as writer:
+        for batch, fetched in zip(remaining, stream, strict=True):
+            writer.add(_features(job.encoder, fetched))
+            bad_images.add(fetched.bad)
+            _warn(bad_images)
+            count += batch.stop - batch.first
+            on_images(count, total)
             if signals.received is not None:
                 by = signals.received
-                raise StoppedError(f"stopped by {by.name} after {seen} of {len(work.collection)} images", 128 + by)
+                raise StoppedError(f"stopped by {by.name} after {count} of {total} images", 128 + by)
     return bad_images
 
 
-def _found(encoder: Encoder, taken: Taken) -> Found:
-    features = encoder(taken.images)
-    require_numbers(features, "images", int(taken.rows[0]) if len(taken.rows) else 0)
-    return Found(features.numpy(), taken.rows.numpy().astype(np.int64), taken.bad)
+def _features(encoder: Encoder, batch: ImageBatch) -> FeatureBatch:
+    features = encoder(batch.images)
+    require_finite_features(features, "images", int(batch.rows[0]) if len(batch.rows) else 0)
+    return FeatureBatch(features.numpy(), batch.rows.numpy().astype(np.int64), batch.bad)
 
 
-def _tell(bad_images: BadImages) -> None:
-    """A note for each image that can't be used; no further where there are too many."""
+def _warn(bad_images: BadImages) -> None:
+    """Warn of each bad image; raise where there are too many."""
     for where, why in bad_images.drain():
         warnings.warn(f"'{where}' can't be used and is skipped: {why}.", stacklevel=4)
     try:
         bad_images.require_few()
     except UserError as error:
-        raise UserError(f"{error} With --overwrite it begins anew, as it must with images that were mended.") from error
+        raise UserError(f"{error} After repairing images, start again with --overwrite.") from error
 
 
-class Pending:
-    """Batches that wait to become a shard; whatever ends the wait, they are kept."""
+class ShardWriter:
+    """Collects batches and writes them as shards; on exit it writes the rest."""
 
     def __init__(self, shards: Shards) -> None:
         self.shards = shards
-        self.found: list[Found] = []
+        self.pending: list[FeatureBatch] = []
         self.since = monotonic()
 
-    def __enter__(self) -> "Pending":
+    def __enter__(self) -> "ShardWriter":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.keep()
+        self.flush()
 
-    def add(self, found: Found) -> None:
+    def add(self, batch: FeatureBatch) -> None:
         """One more batch."""
-        self.found.append(found)
-        if monotonic() - self.since > SECONDS or sum(one.features.nbytes for one in self.found) > BYTES:
-            self.keep()
+        self.pending.append(batch)
+        if monotonic() - self.since > SECONDS or sum(one.features.nbytes for one in self.pending) > BYTES:
+            self.flush()
 
-    def keep(self) -> None:
-        """Write them as one shard."""
-        if self.found:
-            self.shards.add(joined(self.found), self.shards.done + len(self.found))
-        self.found, self.since = [], monotonic()
-
-
-def checksum(encoder: nn.Module) -> str:
-    """A check sum of an encoder's weights and statistics."""
-    found = sha256()
-    for name, value in sorted(encoder.state_dict().items()):
-        found.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
-        found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()[:16]
+    def flush(self) -> None:
+        """Write the pending batches as one shard."""
+        if self.pending:
+            self.shards.add(concatenate(self.pending), self.shards.num_batches + len(self.pending))
+        self.pending, self.since = [], monotonic()

@@ -1,4 +1,4 @@
-"""Who is judged: an encoder from a run folder, from a checkpoint, or from a file of weights."""
+"""Load an encoder: from a run folder, from a checkpoint, or from a weights file."""
 
 import os
 import re
@@ -16,108 +16,115 @@ from phinets.backbones import backbone as backbone_called
 from phinets.backbones.weights import load_weights, read_weights
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError, look_up
-from phinets.config.exam import EncoderOptions
-from phinets.config.methods import EncoderName, has_slow, method
+from phinets.config.evaluation import EncoderOptions
+from phinets.config.methods import EncoderName, has_slow, method, methods_with_slow_encoder
 from phinets.config.run import DataOptions, TrainConfig
 from phinets.config.views import PLANS, ViewPlan
-from phinets.data.given import Given, given_chunks
-from phinets.data.home import resolve_data_name
-from phinets.evaluation.evaluator import AT_ONCE
-from phinets.evaluation.features import feature_chunks
+from phinets.data.files import ImageInput, image_batches
+from phinets.data.locations import resolve_data_name
+from phinets.evaluation.features import BATCH_SIZE, feature_chunks
 from phinets.methods import Learner
 from phinets.runtime.devices import pick_device
 from phinets.training.checkpoint import NAME, load_checkpoint, newest_checkpoint
-from phinets.training.learner import bare_learner
 from phinets.training.run_folder import BACKBONES, CHECKPOINTS, CONFIG, SUMMARY, read_config
-from phinets.views import prepare
+from phinets.training.step import bare_learner
+from phinets.views import prepare, random_stream
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
-    """An encoder, and what is known of where it comes from."""
+class LoadedEncoder:
+    """An encoder's weights and where they come from."""
 
-    encoder: nn.Module
+    module: nn.Module
     backbone: str
-    called: str
-    """Whose weights they are, in words."""
+    """The name of its architecture."""
+    description: str
+    """Whose weights these are, in words."""
     config: TrainConfig | None = None
-    """The run that they come from."""
-    clock: EncoderName = "fast"
-    """Whether it is the encoder that learns by gradients, or the slow one that follows it."""
-    said: Mapping[str, str]
-    """What the file says of itself."""
+    """The run that trained it."""
+    encoder: EncoderName = "fast"
+    """The fast encoder, which learns by gradients, or the slow one, which follows it."""
+    metadata: Mapping[str, str]
+    """The weights file's own metadata."""
     step: int | None = None
-    """After which step of its run the checkpoint was made that they come from; unset: from the end, or from a file."""
+    """The step of its checkpoint; unset: from the end of a run, or from a file."""
 
 
-def subject(place: Path, clock: EncoderName = "fast", backbone: str | None = None) -> Subject:
-    """The encoder in a run folder, in one of its checkpoints, or in a file of weights.
+def load_encoder(place: Path, encoder: EncoderName = "fast", backbone: str | None = None) -> LoadedEncoder:
+    """The encoder in a run folder, in one of its checkpoints, or in a weights file.
 
-    A run brings its settings; a file that does not say which encoder it fits needs `backbone`.
+    A file without the name of its architecture in its metadata needs `backbone`.
     """
-    folder = run_of(place)
+    folder = run_folder_of(place)
     if folder is None:
-        return _of_file(place, clock, backbone)
+        return _load_file(place, encoder, backbone)
     if backbone is not None:
-        raise UserError(f"'{place}' belongs to a run, which knows its encoder. Leave out --backbone.")
+        raise UserError(f"'{place}' belongs to a run, which records its backbone. Leave out --backbone.")
     config = read_config(folder / CONFIG)
-    if clock == "slow" and not has_slow(method(config.method)):
+    if encoder == "slow" and not has_slow(method(config.method)):
         raise UserError(
-            f"'{config.method}' has no slow encoder: ask for --encoder fast, or train x-phinet, byol, moco-v2 or "
-            "rm-simsiam."
+            f"'{config.method}' has no slow encoder. Use --encoder fast, or a method that has one: "
+            f"{methods_with_slow_encoder()}."
         )
-    tensors, step = _weights(place, folder, clock)
-    encoder = backbone_called(config.backbone)
+    tensors, step = _weights(place, folder, encoder)
+    module = backbone_called(config.backbone)
     if config.compute.precision == "fp64":
-        encoder = encoder.double()
-    load_weights(encoder, tensors, str(place))
+        module = module.double()
+    load_weights(module, tensors, str(place))
     when = "at the end of its run" if step is None else f"after step {step}"
-    return Subject(
-        encoder=encoder,
+    return LoadedEncoder(
+        module=module,
         backbone=config.backbone,
-        called=f"{clock} encoder of {config.method}, {config.backbone}, {when}",
+        description=f"{encoder} encoder of {config.method}, {config.backbone}, {when}",
         config=config,
-        clock=clock,
-        said={},
+        encoder=encoder,
+        metadata={},
         step=step,
     )
 
 
-def run_of(place: Path) -> Path | None:
-    """The run folder that a place is or, as a checkpoint, belongs to."""
+def fresh_encoder(backbone: str, seed: int) -> nn.Module:
+    """An encoder with the initial weights that a seed gives."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(random_stream(seed, "init").initial_seed())
+        return backbone_called(backbone)
+
+
+def run_folder_of(place: Path) -> Path | None:
+    """The run folder at a place, or the one that a checkpoint belongs to."""
     if (place / CONFIG).is_file():
         return place
     if place.is_dir():
-        raise UserError(f"'{place}' holds no run: there is no {CONFIG} in it. Give a run folder or a file of weights.")
+        raise UserError(f"'{place}' holds no run: there is no {CONFIG} in it. Give a run folder or a weights file.")
     folder = place.absolute().parent.parent
     return folder if NAME.fullmatch(place.name) and (folder / CONFIG).is_file() else None
 
 
-def require_finished(place: Path, who: Subject, unfinished: bool, purpose: str) -> None:
-    """A checkpoint that is named is meant; the newest one of a run that was cut must be asked for."""
-    if run_of(place) == place and not (place / SUMMARY).exists() and not unfinished:
-        raise not_finished(place, who, f"after step {who.step}", purpose)
+def require_finished(place: Path, loaded: LoadedEncoder, unfinished: bool, purpose: str) -> None:
+    """Refuse an unfinished run unless `unfinished` allows it; a checkpoint given by its path is always allowed."""
+    if run_folder_of(place) == place and not (place / SUMMARY).exists() and not unfinished:
+        raise unfinished_error(place, loaded, f"after step {loaded.step}", purpose)
 
 
-def not_finished(place: Path, who: Subject, when: str, purpose: str) -> UserError:
-    """What is said of a run that was cut, and whose newest checkpoint nobody has asked for."""
-    assert who.config is not None
+def unfinished_error(place: Path, loaded: LoadedEncoder, when: str, purpose: str) -> UserError:
+    """The error for an unfinished run without --unfinished."""
+    assert loaded.config is not None
     return UserError(
-        f"the run in '{place}' has not come to its end: its newest checkpoint is {when}. Go on with it, phinets "
-        f"{who.config.command} --resume {place}, or say --unfinished to {purpose} what it has learned so far."
+        f"the run in '{place}' is unfinished: its newest checkpoint is {when}. Resume it with phinets "
+        f"{loaded.config.command} --resume {place}, or use --unfinished to {purpose} that checkpoint."
     )
 
 
-def _weights(place: Path, folder: Path, clock: EncoderName) -> tuple[Mapping[str, Tensor], int | None]:
-    """The weights of a run's backbone; and after which step, where they are of its newest or a given checkpoint."""
-    file = folder / BACKBONES[clock]
+def _weights(place: Path, folder: Path, encoder: EncoderName) -> tuple[Mapping[str, Tensor], int | None]:
+    """The weights of a run's backbone, and the step of the checkpoint where they come from one."""
+    file = folder / BACKBONES[encoder]
     if place == folder and (folder / SUMMARY).exists() and file.exists():
         return read_weights(file).tensors, None
     state = _state(place, folder)
-    prefix = "f.backbone." if clock == "fast" else "slow.backbone."
+    prefix = "f.backbone." if encoder == "fast" else "slow.backbone."
     tensors: dict[str, Tensor] = state["learner"]
-    kept = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    return kept, int(state["step"])
+    own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    return own, int(state["step"])
 
 
 def _state(place: Path, folder: Path) -> dict[str, Any]:
@@ -125,31 +132,34 @@ def _state(place: Path, folder: Path) -> dict[str, Any]:
         return load_checkpoint(place)
     state, _ = newest_checkpoint(folder / CHECKPOINTS)
     if state is None:
-        raise UserError(f"the run in '{folder}' has no checkpoint: it is not made yet, or was taken away.")
+        raise UserError(f"the run in '{folder}' has no checkpoint: none is written yet, or they were removed.")
     return state
 
 
-def _of_file(place: Path, clock: EncoderName, backbone: str | None) -> Subject:
-    if clock == "slow":
-        raise UserError("a file of weights holds one encoder. Leave out --encoder slow, or give the run folder.")
+def _load_file(place: Path, encoder: EncoderName, backbone: str | None) -> LoadedEncoder:
+    if encoder == "slow":
+        raise UserError("a weights file holds one encoder. Leave out --encoder slow, or give the run folder.")
     weights = read_weights(place)
-    name = backbone or weights.said.get("backbone")
+    name = backbone or weights.metadata.get("backbone")
     if name is None:
         raise UserError(
-            f"'{place}' does not say which encoder it fits. Say it with --backbone: a name (`phinets list backbones`), "
+            f"'{place}' does not name its backbone. Name it with --backbone: a name from `phinets list backbones`, "
             "timm:NAME, or package.module.callable."
         )
-    encoder = backbone_called(name)
-    load_weights(encoder, weights.tensors, str(place))
-    of: EncoderName = "slow" if weights.said.get("encoder") == "slow" else "fast"
-    return Subject(encoder=encoder, backbone=name, called=f"{name} from {place.name}", clock=of, said=weights.said)
+    module = backbone_called(name)
+    load_weights(module, weights.tensors, str(place))
+    source: EncoderName = "slow" if weights.metadata.get("encoder") == "slow" else "fast"
+    description = f"{name} from {place.name}"
+    return LoadedEncoder(
+        module=module, backbone=name, description=description, encoder=source, metadata=weights.metadata
+    )
 
 
-def learner_of(place: Path) -> tuple[Learner, TrainConfig, int]:
-    """The learner of a run, as its newest or a given checkpoint has it; the run's settings; and the steps it made."""
-    folder = run_of(place)
+def load_learner(place: Path) -> tuple[Learner, TrainConfig, int]:
+    """The learner in a checkpoint (the newest one of a run folder), the run's settings, and the checkpoint's step."""
+    folder = run_folder_of(place)
     if folder is None:
-        raise UserError(f"'{place}' is a file of weights; the heads are in a run folder or in one of its checkpoints.")
+        raise UserError(f"'{place}' is a weights file without heads. Give a run folder or one of its checkpoints.")
     config = read_config(folder / CONFIG)
     state = _state(place, folder)
     model = bare_learner(config)
@@ -165,178 +175,203 @@ def learner_of(place: Path) -> tuple[Learner, TrainConfig, int]:
 S = TypeVar("S", bound=EncoderOptions)
 
 LARGE, SMALL = 224, 32
-"""Sides of the images that an ImageNet stem and any other are made for, in pixels."""
+"""Image sizes for an ImageNet stem and for any other, in pixels."""
 
 
-def settled_sight(sight: S) -> S:
-    """The same with the data's place in full."""
-    return sight if sight.data is None else replace(sight, data=resolve_data_name(sight.data))
+def resolve_options(options: S) -> S:
+    """The same options with the data's absolute path."""
+    return options if options.data is None else replace(options, data=resolve_data_name(options.data))
 
 
-def data_of(sight: EncoderOptions, who: Subject) -> tuple[str, DataOptions]:
-    """The data's name and options: those of the run where nobody says otherwise."""
-    run = who.config
-    if sight.data is None and isinstance(run, ContinualConfig) and not run.stream.by_class:
+def data_options_of(options: EncoderOptions, loaded: LoadedEncoder) -> tuple[str, DataOptions]:
+    """The data's name and options; unset ones are the run's."""
+    run = loaded.config
+    if options.data is None and isinstance(run, ContinualConfig) and not run.stream.by_class:
         raise UserError(
-            f"this encoder learned tasks that are data sets of their own ({run.learned_from}). Say which to look at "
-            "with --data, e.g. --data folder:PATH."
+            f"the tasks of this run are separate data sets ({run.data_names}). Choose one with --data, e.g. "
+            "--data folder:PATH."
         )
-    if sight.data is None and run is None:
-        raise UserError("a file of weights does not say which images to look at. Say it with --data, e.g. cifar10.")
-    same = run is not None and sight.data in (None, run.data)
+    if options.data is None and run is None:
+        raise UserError("a weights file does not name its data. Choose the images with --data, e.g. cifar10.")
+    same = run is not None and options.data in (None, run.data)
     base = run.source if run is not None and same else DataOptions()
     source = replace(
         base,
-        root=sight.root or base.root,
-        download=sight.download or base.download,
-        classes=sight.classes or base.classes,
-        image_size=size_of(sight, who),
+        root=options.root or base.root,
+        download=options.download or base.download,
+        classes=options.classes or base.classes,
+        image_size=image_size_of(options, loaded),
     )
-    return sight.data or (run.data if run is not None else ""), source
+    return options.data or (run.data if run is not None else ""), source
 
 
-def size_of(sight: EncoderOptions, who: Subject) -> int:
-    """The side of the images that an encoder sees, in pixels: said here, by its run or file, or by its kind."""
-    if sight.image_size is not None:
-        return sight.image_size
-    if who.config is not None:
-        return who.config.source.image_size
-    said = who.said.get("image_size")
-    if said is not None and not said.isdecimal():
-        raise UserError(f"the file says that its images have a side of '{said}'. Say it with --image-size.")
-    return int(said) if said is not None else _made_for(who)
+def image_size_of(options: EncoderOptions, loaded: LoadedEncoder) -> int:
+    """The side of the encoder's input, in pixels: from the options, its run, its file, or its architecture."""
+    if options.image_size is not None:
+        return options.image_size
+    if loaded.config is not None:
+        return loaded.config.source.image_size
+    size = loaded.metadata.get("image_size")
+    if size is not None and not size.isdecimal():
+        raise UserError(f"the file's metadata has image_size '{size}', not a number. Set it with --image-size.")
+    if size is not None:
+        return int(size)
+    timm = _timm_config(loaded)
+    if timm.get("input_size"):
+        return int(timm["input_size"][-1])
+    return LARGE if loaded.backbone in IMAGENET_STEM else SMALL
 
 
-def _made_for(who: Subject) -> int:
-    """What the kind of encoder is made for."""
-    card = _card(who)
-    if card.get("input_size"):
-        return int(card["input_size"][-1])
-    return LARGE if who.backbone in IMAGENET_STEM else SMALL
-
-
-def plan_of(sight: EncoderOptions, who: Subject) -> ViewPlan:
-    """The view plan whose mean and std the encoder is used to: said here, by its run or file, or by its kind."""
-    if who.config is not None and sight.views is None:
-        return who.config.plan
-    named = sight.views or who.said.get("views")
-    plan = look_up("view plan", named or "simsiam-cifar", PLANS)
-    card = _card(who)
-    if named is None and {"mean", "std"} <= set(card):
-        return replace(plan, mean=tuple(card["mean"]), std=tuple(card["std"]))
+def view_plan_of(options: EncoderOptions, loaded: LoadedEncoder) -> ViewPlan:
+    """The view plan with the encoder's mean and std: from the options, its run, its file, or its architecture."""
+    if loaded.config is not None and options.views is None:
+        return loaded.config.plan
+    name = options.views or loaded.metadata.get("views")
+    plan = look_up("view plan", name or "simsiam-cifar", PLANS)
+    timm = _timm_config(loaded)
+    if name is None and {"mean", "std"} <= set(timm):
+        return replace(plan, mean=tuple(timm["mean"]), std=tuple(timm["std"]))
     return plan
 
 
-def _card(who: Subject) -> Mapping[str, Any]:
-    """What a kind of encoder says of itself: timm's name the size, the mean and the std that they are made for."""
-    said = getattr(who.encoder, "default_cfg", None)
-    return said if isinstance(said, Mapping) else {}
+def _timm_config(loaded: LoadedEncoder) -> Mapping[str, Any]:
+    """timm's own record of a model's input size, mean and std; empty for other modules."""
+    config = getattr(loaded.module, "default_cfg", None)
+    return config if isinstance(config, Mapping) else {}
 
 
 PIXELS = 2**22
-"""Pixels that an encoder is shown together, at most: 83 images of 224 × 224."""
-SAID = {
-    r"--encoder (fast|slow)": r'part="\1"',
+"""Most pixels per batch: 83 images of 224 × 224."""
+ARGUMENTS = {
+    r"--encoder (fast|slow)": r'encoder="\1"',
     r"--device (\w+)": r'device="\1"',
     r"--backbone": "backbone=…",
     r"--image-size": "image_size=…",
 }
-"""Options of the command line, as arguments of `load`."""
+"""Command-line options in error messages, as arguments of `load`."""
 
 
 class Encoder(nn.Module):
-    """A frozen encoder with the preprocessing that it is used to: pictures → float32 features (n, d) on the CPU.
+    """A frozen encoder with its preprocessing: pictures → float32 features (n, d) on the CPU.
 
-    Pictures are what `phinets.data.given` takes: opened ones or files of any sizes and modes, whose central square is
-    brought to `image_size`, or uint8 arrays. It never leaves eval mode and gives no gradients.
+    It stays in eval mode and gives no gradients.
+
+    Attributes:
+        backbone: the module that computes the features.
+        num_features: the length of a feature vector.
+        image_size: the side of its input, in pixels.
+        batch_size: images per forward pass.
+        encoder_name: "fast" or "slow".
+        description: whose weights these are, in words.
     """
 
-    def __init__(self, who: Subject, plan: ViewPlan, size: int) -> None:
+    def __init__(self, loaded: LoadedEncoder, plan: ViewPlan, size: int) -> None:
         super().__init__()
-        self.num_features = feature_width(who.encoder, size)
-        self.backbone = who.encoder.to(memory_format=torch.channels_last).requires_grad_(False)
-        self.subject_name, self.backbone_name, self.clock = who.called, who.backbone, who.clock
+        self.num_features = feature_width(loaded.module, size)
+        self.backbone = loaded.module.to(memory_format=torch.channels_last).requires_grad_(False)
+        self.description, self.backbone_name, self.encoder_name = loaded.description, loaded.backbone, loaded.encoder
         self.plan, self.image_size = plan, size
-        self.at_once = images_at_once(size)
+        self.batch_size = default_batch_size(size)
         self.eval()
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that it computes on."""
         return next(self.backbone.parameters()).device
 
     def train(self, mode: bool = True) -> "Encoder":
-        """It stays in eval mode, as part of whatever is trained."""
+        """Stays in eval mode, also inside a module that is trained."""
         super().train(False)
         return self
 
     def prepare(self, images: Tensor) -> Tensor:
-        """What the backbone is fed: uint8 (n, 3, h, w) → normalized (n, 3, image_size, image_size), on its device."""
+        """Resize and normalize: uint8 (n, 3, h, w) → (n, 3, image_size, image_size), on its device."""
         weight = next(self.backbone.parameters())
         return prepare(images.to(weight.device), self.plan, self.image_size).to(weight.dtype)
 
-    def forward(self, pictures: Given) -> Tensor:
-        """The features of one picture or of many, some at a time: float32 (n, num_features), on the CPU."""
-        chunks = given_chunks(pictures, self.image_size, self.at_once)
-        found = list(feature_chunks(self.backbone, chunks, self.prepare, device=self.device))
-        return torch.cat(found) if found else torch.empty(0, self.num_features)
+    def forward(self, pictures: ImageInput) -> Tensor:
+        """The features of one picture or of many, a batch at a time.
+
+        Args:
+            pictures: PIL images or paths of picture files, of any sizes and modes, whose central square is resized to
+                `image_size`; or uint8 arrays or tensors, channels first or last; one or a sequence.
+
+        Returns:
+            float32 (n, num_features), on the CPU.
+
+        Raises:
+            UserError: where a picture can't be read or an array is not one of images.
+        """
+        chunks = image_batches(pictures, self.image_size, self.batch_size)
+        features = list(feature_chunks(self.backbone, chunks, self.prepare, device=self.device))
+        return torch.cat(features) if features else torch.empty(0, self.num_features)
 
     def describe(self) -> str:
-        """Whose features, and of what, in words."""
+        """Its weights, features and input size, in words."""
         side = self.image_size
-        return f"{self.subject_name}: {self.num_features} features of {side} × {side} pixels"
+        return f"{self.description}: {self.num_features} features of {side} × {side} pixels"
 
     def __repr__(self) -> str:
         return f"<phinets.Encoder: {self.describe()}, on {self.device}>"
 
 
-def images_at_once(size: int) -> int:
-    """How many images of so many pixels a side are shown together, where nobody says otherwise."""
-    return max(1, min(AT_ONCE, PIXELS // size**2))
+def default_batch_size(size: int) -> int:
+    """Images per forward pass for images of a side of `size` pixels."""
+    return max(1, min(BATCH_SIZE, PIXELS // size**2))
 
 
 def load(
     place: str | Path,
-    part: EncoderName = "fast",
+    encoder: EncoderName = "fast",
     *,
     device: str = "auto",
     backbone: str | None = None,
     image_size: int | None = None,
 ) -> Encoder:
-    """The frozen encoder in a run folder, in one of its checkpoints, or in a file of weights.
+    """Load a frozen encoder.
 
-    part: the encoder that learned by gradients, or the slow one that followed it. A run that is still going gives its
-    newest checkpoint. A file that does not say which encoder it fits (torchvision's, timm's) needs `backbone`; one that
-    does not say the side of its images may be told `image_size`.
+    Args:
+        place: a run folder, one of its checkpoints, or a weights file (.safetensors, or a state dict). An unfinished
+            run gives its newest checkpoint.
+        encoder: "fast", which learned by gradients, or "slow", which followed it.
+        device: "auto" (cuda, else mps, else cpu), or a torch device.
+        backbone: the architecture of a weights file that does not name it (torchvision's, timm's).
+        image_size: the side of its input in pixels; unset: the run's, the file's, or the architecture's.
+
+    Returns:
+        The encoder, a torch module: pictures → features (n, d).
+
+    Raises:
+        UserError: where there is no encoder at `place`, or its weights do not fit.
     """
-    if part not in ("fast", "slow"):
-        raise UserError(f"part is '{part}', but an encoder is 'fast' or 'slow'. Choose one of them.")
+    if encoder not in ("fast", "slow"):
+        raise UserError(f"encoder is {encoder!r}, but must be 'fast' or 'slow'.")
     _require("place", place, str | os.PathLike, 'a path, e.g. "runs/first"')
     _require("device", device, str, 'a name, e.g. "cpu"')
     _require("backbone", backbone, str | None, 'a name, e.g. "resnet18"')
     _require("image_size", image_size, int | None, "a whole number of pixels, e.g. 64")
-    sight = EncoderOptions(encoder=part, backbone=backbone, device=device, image_size=image_size)
+    options = EncoderOptions(encoder=encoder, backbone=backbone, device=device, image_size=image_size)
     try:
-        return encoder_of(subject(Path(place).expanduser(), part, backbone), sight)
+        return build_encoder(load_encoder(Path(place).expanduser(), encoder, backbone), options)
     except UserError as error:
         raise UserError(_as_arguments(str(error))) from error
 
 
 def _require(name: str, value: object, kind: type | UnionType, wanted: str) -> None:
-    """Refuse an argument of another kind."""
+    """Refuse an argument of another type."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise UserError(f"{name} is {value!r} ({type(value).__name__}), but must be {wanted}.")
 
 
-def _as_arguments(told: str) -> str:
+def _as_arguments(message: str) -> str:
     """An error's advice for the command line as advice for Python: --device cpu → device="cpu"."""
-    for option, argument in SAID.items():
-        told = re.sub(option, argument, told)
-    return told
+    for option, argument in ARGUMENTS.items():
+        message = re.sub(option, argument, message)
+    return message
 
 
-def encoder_of(who: Subject, sight: EncoderOptions) -> Encoder:
-    """An encoder on its device, ready to be used; what `sight` leaves open is as in its run."""
-    size = size_of(sight, who)
-    require_room(who.backbone, size)
-    return Encoder(who, plan_of(sight, who), size).to(pick_device(sight.device))
+def build_encoder(loaded: LoadedEncoder, options: EncoderOptions) -> Encoder:
+    """The encoder with its preprocessing, on its device; unset options are the run's."""
+    size = image_size_of(options, loaded)
+    require_room(loaded.backbone, size)
+    return Encoder(loaded, view_plan_of(options, loaded), size).to(pick_device(options.device))

@@ -1,4 +1,4 @@
-"""Judgements that look at augmented views of labelled images: the paper's linear probe, and fine-tuning."""
+"""Evaluations that train on augmented views of labeled images: the paper's linear probe, and fine-tuning."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -10,150 +10,149 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets.backbones import backbone as backbone_called
-from phinets.backbones import feature_width, require_features
-from phinets.backbones.frozen import frozen
+from phinets.backbones import feature_width, frozen, require_features
 from phinets.config.errors import UserError
-from phinets.config.probes import FineTuning, PaperProbe
+from phinets.config.evaluation import FineTuning, PaperProbe
 from phinets.config.views import PLANS
 from phinets.data import ImageSet
-from phinets.data.split import every_tenth
-from phinets.evaluation.evaluator import Eye
-from phinets.evaluation.feature_sets import Examined
-from phinets.evaluation.features import require_numbers
-from phinets.evaluation.sgd_probe import fresh_heads, sgd_heads
+from phinets.data.image_sets import holdout_rows
+from phinets.evaluation.encoders import fresh_encoder
+from phinets.evaluation.features import FeatureExtractor, require_finite_features
+from phinets.evaluation.linear import fresh_heads, train_heads
+from phinets.evaluation.setup import EvalSetup
 from phinets.training.loader import ViewLoader
 from phinets.training.schedule import half_cosine
 from phinets.views import random_stream
 
-Watch = Callable[[int, int], None]
-"""Is told the step, and how many there are."""
+OnStep = Callable[[int, int], None]
+"""Callback with the step and the number of steps."""
 
 
-class Lessons:
-    """Batches of augmented views (crop and flip, normalized as the encoder is used to) and labels, for some epochs."""
+class LabeledLoader:
+    """Batches of augmented views (crop and flip, normalized for the encoder) and labels, for some epochs."""
 
-    def __init__(self, eye: Eye, part: ImageSet, batch: int, epochs: int, seed: int) -> None:
-        assert part.labels is not None
-        self.eye, self.labels = eye, part.labels
+    def __init__(self, extractor: FeatureExtractor, images: ImageSet, batch: int, epochs: int, seed: int) -> None:
+        assert images.labels is not None
+        self.extractor, self.labels = extractor, images.labels
         self.loader = ViewLoader(
-            images=part.images,
-            plan=replace(eye.plan, first=PLANS["probe"].first, second="first"),
+            images=images.images,
+            plan=replace(extractor.plan, first=PLANS["probe"].first, second="first"),
             anchor=None,
-            batch=min(batch, len(part)),
+            batch=min(batch, len(images)),
             seed=seed,
-            size=eye.size,
-            device=eye.device,
-            dtype=eye.dtype,
+            size=extractor.size,
+            device=extractor.device,
+            dtype=extractor.dtype,
         )
         self.steps = epochs * self.loader.steps_per_epoch
-        self.classes = int(part.labels.max()) + 1
+        self.classes = int(images.labels.max()) + 1
 
-    def stream(self, watch: Watch | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each batch in turn; the eye takes note of bad images."""
-        for step, part in enumerate(self.loader.stream(0, self.steps)):
-            self.eye.bad_images.add(part.bad)
-            yield part.views.first, self.labels[part.rows].to(self.eye.device)
-            if watch is not None:
-                watch(step + 1, self.steps)
+    def stream(self, on_step: OnStep | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each batch in turn; the extractor records bad images."""
+        for step, batch in enumerate(self.loader.batches(0, self.steps)):
+            self.extractor.bad_images.add(batch.bad)
+            yield batch.views.first, self.labels[batch.rows].to(self.extractor.device)
+            if on_step is not None:
+                on_step(step + 1, self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
-    """What the paper's probe came to."""
+class ProbeResult:
+    """The accuracy of the paper's probe."""
 
     accuracy: float
     rate: float
-    """The learning rate per 256 images that it is of."""
+    """Its learning rate per 256 images."""
     held_out: dict[float, float]
-    """Percent right on what was held out, for each rate; empty where there was but one."""
+    """Accuracy in percent on the held-out tenth, for each rate; empty for a single rate."""
     batch: int
 
 
-def paper_probe(examined: Examined, probe: PaperProbe, watch: Watch | None = None) -> Probed:
+def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = None) -> ProbeResult:
     """The paper's linear probe: a head trained on augmented views; every test image counts.
 
-    Of several rates, all trained in one pass over the same features, the best on a held-out tenth is reported.
+    Several rates are trained in one pass over the same features, and a held-out tenth chooses among them.
     """
-    known, held_out = examined.known, None
+    train, held_out = setup.train, None
     if len(probe.rates) > 1:
-        known, held_out = (known.pick(rows) for rows in every_tenth(len(known)))
-    eye, encoder, seed = examined.eye, examined.subject.encoder, examined.exam.seed
-    lessons = Lessons(eye, known, probe.batch, probe.epochs, seed)
-    rates = [rate * lessons.loader.batch / 256 for rate in probe.rates]
-    width = feature_width(encoder, eye.size)
-    first = fresh_heads(rates, width, lessons.classes, random_stream(seed, "probe")).to(eye.device)
+        train, held_out = (train.subset(rows) for rows in holdout_rows(len(train)))
+    extractor, encoder, seed = setup.extractor, setup.loaded.module, setup.options.seed
+    loader = LabeledLoader(extractor, train, probe.batch, probe.epochs, seed)
+    rates = [rate * loader.loader.batch / 256 for rate in probe.rates]
+    width = feature_width(encoder, extractor.size)
+    first = fresh_heads(rates, width, loader.classes, random_stream(seed, "probe")).to(extractor.device)
     with frozen(encoder):
-        stream = _features(encoder, lessons.stream(watch))
-        heads = sgd_heads(
-            stream, first, lambda step: half_cosine(step / lessons.steps), probe.momentum, probe.optimizer
+        stream = _features(encoder, loader.stream(on_step))
+        heads = train_heads(
+            stream, first, lambda step: half_cosine(step / loader.steps), probe.momentum, probe.optimizer
         )
-    tried = {} if held_out is None else heads.accuracies(*eye.embedded(held_out, encoder))
-    chosen = max(tried, key=lambda rate: tried[rate]) if tried else rates[0]
-    accuracy = heads.accuracies(*eye.embedded(examined.asked, encoder))[chosen]
-    examined.tell_bad_images()
-    said = dict(zip(rates, probe.rates, strict=True))
-    held = {said[rate]: right for rate, right in tried.items()}
-    return Probed(accuracy=accuracy, rate=said[chosen], held_out=held, batch=lessons.loader.batch)
+    trials = {} if held_out is None else heads.accuracies(*extractor.extract(held_out, encoder).tensors())
+    best = max(trials, key=lambda rate: trials[rate]) if trials else rates[0]
+    accuracy = heads.accuracies(*extractor.extract(setup.test, encoder).tensors())[best]
+    setup.warn_of_bad_images()
+    per_256 = dict(zip(rates, probe.rates, strict=True))
+    by_rate = {per_256[rate]: right for rate, right in trials.items()}
+    return ProbeResult(accuracy=accuracy, rate=per_256[best], held_out=by_rate, batch=loader.loader.batch)
 
 
 def _features(encoder: nn.Module, batches: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
     for views, labels in batches:
-        found = require_features(encoder(views), len(views)).float()
-        require_numbers(found, "training images")
-        yield found, labels
+        features = require_features(encoder(views), len(views)).float()
+        require_finite_features(features, "training images")
+        yield features, labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuned:
-    """What fine-tuning came to."""
+class FineTuneResult:
+    """The accuracy after fine-tuning."""
 
     accuracy: float
     scratch: float | None
-    """Percent right of the same training from fresh weights, where it was asked for."""
+    """Accuracy in percent of the same training from fresh weights, if requested."""
     batch: int
 
 
-def fine_tuned(examined: Examined, how: FineTuning, *, scratch: bool = False, watch: Watch | None = None) -> FineTuned:
-    """Percent right after fine-tuning a copy of the encoder and, beside it, an encoder that has learned nothing."""
-    if len(examined.known) < 2:
-        raise UserError(f"fine-tuning needs two labelled images at least, but there is {len(examined.known)}.")
-    lessons = Lessons(examined.eye, examined.known, how.batch, how.epochs, examined.exam.seed)
-    accuracy = _tuned(examined, deepcopy(examined.subject.encoder), lessons, how, watch)
-    fresh = _tuned(examined, fresh_encoder(examined), lessons, how, watch) if scratch else None
-    examined.tell_bad_images()
-    return FineTuned(accuracy=accuracy, scratch=fresh, batch=lessons.loader.batch)
+def evaluate_finetuning(
+    setup: EvalSetup, options: FineTuning, *, scratch: bool = False, on_step: OnStep | None = None
+) -> FineTuneResult:
+    """Accuracy after fine-tuning a copy of the encoder and, with `scratch`, an encoder with fresh weights."""
+    if len(setup.train) < 2:
+        raise UserError(f"fine-tuning needs at least two labeled images, but there is {len(setup.train)}.")
+    extractor, seed = setup.extractor, setup.options.seed
+    loader = LabeledLoader(extractor, setup.train, options.batch, options.epochs, seed)
+    accuracy = _accuracy(setup, deepcopy(setup.loaded.module), loader, options, on_step)
+    fresh = None
+    if scratch:
+        module = fresh_encoder(setup.loaded.backbone, seed).to(extractor.device, extractor.dtype)
+        fresh = _accuracy(setup, module, loader, options, on_step)
+    setup.warn_of_bad_images()
+    return FineTuneResult(accuracy=accuracy, scratch=fresh, batch=loader.loader.batch)
 
 
-def fresh_encoder(examined: Examined) -> nn.Module:
-    """An encoder of the same kind that has learned nothing."""
+def _accuracy(
+    setup: EvalSetup, encoder: nn.Module, loader: LabeledLoader, options: FineTuning, on_step: OnStep | None
+) -> float:
+    """Accuracy in percent on the test images after fine-tuning."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_stream(examined.exam.seed, "init").initial_seed())
-        return backbone_called(examined.subject.backbone).to(examined.eye.device, examined.eye.dtype)
-
-
-def _tuned(examined: Examined, encoder: nn.Module, lessons: Lessons, how: FineTuning, watch: Watch | None) -> float:
-    """Percent of the test images that are right after the lessons."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_stream(examined.exam.seed, "head").initial_seed())
-        head = nn.Linear(feature_width(encoder, examined.eye.size), lessons.classes)
-    head = head.to(examined.eye.device, examined.eye.dtype)
-    fine_tune(encoder.to(memory_format=torch.channels_last), head, lessons.stream(watch), lessons.steps, how)
-    features, truth = examined.eye.embedded(examined.asked, encoder)
-    require_numbers(features, "test images")
+        torch.manual_seed(random_stream(setup.options.seed, "head").initial_seed())
+        head = nn.Linear(feature_width(encoder, setup.extractor.size), loader.classes)
+    head = head.to(setup.extractor.device, setup.extractor.dtype)
+    fine_tune(encoder.to(memory_format=torch.channels_last), head, loader.stream(on_step), loader.steps, options)
+    features, labels = setup.extractor.extract(setup.test, encoder).tensors()
+    require_finite_features(features, "test images")
     with torch.no_grad():
-        guessed = head(features.to(head.weight)).argmax(1).cpu()
-    return 100.0 * float((guessed == truth).double().mean())
+        predictions = head(features.to(head.weight)).argmax(1).cpu()
+    return 100.0 * float((predictions == labels).double().mean())
 
 
 def fine_tune(
-    encoder: nn.Module, head: nn.Linear, batches: Iterable[tuple[Tensor, Tensor]], steps: int, how: FineTuning
+    encoder: nn.Module, head: nn.Linear, batches: Iterable[tuple[Tensor, Tensor]], steps: int, options: FineTuning
 ) -> list[float]:
-    """Train encoder and head in place by cross-entropy on batches of (views, labels); the loss of every step.
+    """Train encoder and head in place by cross-entropy on batches of (views, labels); returns the loss of every step.
 
     The rates fall from lr · batch / 256 along half a cosine to 0 after `steps` steps.
     """
-    optimizer = _optimizer(encoder, head, how)
+    optimizer = _optimizer(encoder, head, options)
     encoder.train()
     losses = []
     for step, (views, labels) in enumerate(batches):
@@ -167,12 +166,12 @@ def fine_tune(
     return losses
 
 
-def _optimizer(encoder: nn.Module, head: nn.Linear, how: FineTuning) -> torch.optim.Optimizer:
+def _optimizer(encoder: nn.Module, head: nn.Linear, options: FineTuning) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [
-        {"params": list(encoder.parameters()), "base": how.lr},
-        {"params": list(head.parameters()), "base": how.head_lr},
+        {"params": list(encoder.parameters()), "base": options.lr},
+        {"params": list(head.parameters()), "base": options.head_lr},
     ]
-    return torch.optim.SGD(groups, lr=0.0, momentum=how.momentum, weight_decay=how.weight_decay)
+    return torch.optim.SGD(groups, lr=0.0, momentum=options.momentum, weight_decay=options.weight_decay)
 
 
 def _finite(loss: Tensor, step: int) -> float:

@@ -1,4 +1,4 @@
-"""The collapse meter: three numbers that tell whether codes still say anything, and the verdict they give."""
+"""Health of a learner: collapse, alignment, spectra, ranks, and the distance of fast and slow weights."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets.backbones.frozen import frozen
-from phinets.config.exam import HealthOptions
+from phinets.backbones import frozen
+from phinets.config.evaluation import HealthOptions
 from phinets.config.methods import EncoderName
 from phinets.config.record import Verdict
 from phinets.config.run import HealthMetric
 from phinets.data import load
-from phinets.data.home import resolve_data_name
-from phinets.evaluation.encoders import learner_of
-from phinets.evaluation.evaluator import AT_ONCE
+from phinets.data.locations import resolve_data_name
+from phinets.evaluation.encoders import load_learner
+from phinets.evaluation.features import BATCH_SIZE
 from phinets.methods import Learner
 from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import Views
@@ -35,7 +35,7 @@ def spread(z: Tensor) -> float:
 def dead_share(z: Tensor) -> float:
     """Share of the dimensions that hardly vary: std·√d of the l2-normalized codes below 0.01.
 
-    z: (n, d). 0 where every dimension speaks, 1 for constant codes.
+    z: (n, d). 0 where every dimension varies, 1 for constant codes.
     """
     return float((_deviations(z) < 0.01).double().mean())
 
@@ -56,7 +56,7 @@ def effective_rank(z: Tensor) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the meter read."""
+    """Three measures of collapse."""
 
     spread: float
     effective_rank: float
@@ -74,7 +74,7 @@ class Health:
 
 @torch.no_grad()
 def health(z: Tensor) -> Health:
-    """The meter's three readings of a batch of codes (n, d)."""
+    """The three measures of a batch of codes (n, d)."""
     z = z.float().cpu()
     return Health(spread(z), effective_rank(z), dead_share(z))
 
@@ -117,26 +117,26 @@ def stable_rank(matrix: Tensor) -> float:
 
 def weight_cosine(first: Iterable[Tensor], second: Iterable[Tensor]) -> float:
     """Cosine between two sets of weights, each taken as one long vector: 1 where one is a multiple of the other."""
-    a, b = _joined(first), _joined(second)
+    a, b = _concatenate(first), _concatenate(second)
     return float(a @ b / (a.norm() * b.norm()).clamp_min(torch.finfo(a.dtype).tiny))
 
 
 def weight_distance(first: Iterable[Tensor], second: Iterable[Tensor]) -> float:
     """‖a − b‖ / ‖a‖ between two sets of weights, each taken as one long vector: 0 where they are the same."""
-    a, b = _joined(first), _joined(second)
+    a, b = _concatenate(first), _concatenate(second)
     return float((a - b).norm() / a.norm().clamp_min(torch.finfo(a.dtype).tiny))
 
 
-def _joined(weights: Iterable[Tensor]) -> Tensor:
+def _concatenate(weights: Iterable[Tensor]) -> Tensor:
     return torch.cat([w.detach().cpu().double().flatten() for w in weights])
 
 
-Readings = dict[str, float | list[float]]
+HealthMetrics = dict[str, float | list[float]]
 """Numbers, and spectra, by name."""
 
 
 class Sample(NamedTuple):
-    """Two views of some images as a frozen learner sees them."""
+    """Features and codes of two views of some images, by a frozen learner."""
 
     features: Tensor
     """Of the first view, (n, features)."""
@@ -145,97 +145,97 @@ class Sample(NamedTuple):
     """The codes of both, (n, d)."""
 
 
-def checkup(
-    learner: Learner, views: Views, health_metrics: tuple[HealthMetric, ...], clock: EncoderName = "fast"
-) -> Readings:
-    """The measures that are asked for, of a learner that is left as it was; codes are those of its fast or slow f."""
-    return _read(learner, _seen_by(learner, clock, views), health_metrics)
+def learner_metrics(
+    learner: Learner, views: Views, names: tuple[HealthMetric, ...], encoder: EncoderName = "fast"
+) -> HealthMetrics:
+    """The named metrics of a learner, which stays as it is; codes are those of its fast or slow encoder."""
+    return _metrics(learner, _sample(learner, encoder, views), names)
 
 
-def _read(learner: Learner, sample: Sample, health_metrics: Iterable[HealthMetric]) -> Readings:
-    readings: Readings = {}
-    for name in health_metrics:
-        readings |= MEASURES[name](learner, sample)
-    return readings
+def _metrics(learner: Learner, sample: Sample, names: Iterable[HealthMetric]) -> HealthMetrics:
+    metrics: HealthMetrics = {}
+    for name in names:
+        metrics |= METRICS[name](learner, sample)
+    return metrics
 
 
-def _seen_by(learner: Learner, clock: EncoderName, views: Views) -> Sample:
-    """What the frozen encoder makes of two views, some images at a time."""
-    f = learner.f if clock == "fast" else learner.slow_encoder()
-    parts = []
+def _sample(learner: Learner, encoder: EncoderName, views: Views) -> Sample:
+    """Features and codes of two views, a batch at a time."""
+    f = learner.f if encoder == "fast" else learner.slow_encoder()
+    chunks = []
     with frozen(learner):
-        for x1, x2 in zip(views.first.split(AT_ONCE), views.second.split(AT_ONCE), strict=True):
+        for x1, x2 in zip(views.first.split(BATCH_SIZE), views.second.split(BATCH_SIZE), strict=True):
             features = f.backbone(x1)
-            parts.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])
-    return Sample(*(torch.cat(part) for part in zip(*parts, strict=True)))
+            chunks.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])
+    return Sample(*(torch.cat(tensors) for tensors in zip(*chunks, strict=True)))
 
 
-def first_seen(loader: ViewLoader, images: int) -> MicroBatch:
-    """Two views of the first images of a feed, the same whenever they are asked for."""
-    loader = replace(loader, batch=min(images, len(loader.images)), parts=1, rank=0, ranks=1, anchor=None)
-    return loader.part(0, 0, torch.arange(loader.batch))
+def fixed_views(loader: ViewLoader, images: int) -> MicroBatch:
+    """Two views of the first images of a loader, always the same."""
+    loader = replace(loader, batch=min(images, len(loader.images)), micro_batches=1, rank=0, ranks=1, anchor=None)
+    return loader.micro_batch(0, 0, torch.arange(loader.batch))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """All that can be read off the learner of a run."""
+class HealthReport:
+    """All metrics of the learner of a run."""
 
-    readings: Readings
+    metrics: HealthMetrics
     verdict: Verdict
     protocol: str
 
 
-def report(place: Path, looked: HealthOptions, device: torch.device) -> Report:
-    """Every measure of the learner in a run folder or a checkpoint, on two views of training images."""
-    learner, config, step = learner_of(place)
+def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -> HealthReport:
+    """Every metric of the learner in a run folder or a checkpoint, on two views of training images."""
+    learner, config, step = load_learner(place)
     learner = learner.to(device)
-    name = config.data if looked.data is None else resolve_data_name(looked.data)
-    options = config.source if looked.root is None else replace(config.source, root=looked.root)
+    name = config.data if options.data is None else resolve_data_name(options.data)
+    source = config.source if options.root is None else replace(config.source, root=options.root)
     loader = ViewLoader(
-        images=load(name, options).train.images,
+        images=load(name, source).train.images,
         plan=config.plan,
         anchor=None,
         batch=1,
         seed=config.seed,
-        size=options.image_size,
+        size=source.image_size,
         device=device,
         dtype=next(learner.parameters()).dtype,
     )
-    views = first_seen(loader, looked.images).views
-    sample = _seen_by(learner, looked.encoder, views)
+    views = fixed_views(loader, options.images).views
+    sample = _sample(learner, options.encoder, views)
     collapse = health(sample.z1)
-    readings: Readings = {**asdict(collapse), **_read(learner, sample, MEASURES)}
+    metrics: HealthMetrics = {**asdict(collapse), **_metrics(learner, sample, METRICS)}
     protocol = (
-        f"{config.method}, {config.backbone}, after step {step}; codes z and features by the {looked.encoder} encoder, "
+        f"{config.method}, {config.backbone}, after step {step}; codes and features of the {options.encoder} encoder, "
         f"of {len(views.first)} training images of {name} in two views, in eval mode"
     )
-    return Report(readings=readings, verdict=collapse.verdict, protocol=protocol)
+    return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol)
 
 
-def _alignment(learner: Learner, sample: Sample) -> Readings:
+def _alignment(learner: Learner, sample: Sample) -> HealthMetrics:
     return {"alignment": alignment(sample.z1, sample.z2), "uniformity": uniformity(sample.z1)}
 
 
-def _spectrum(learner: Learner, sample: Sample) -> Readings:
+def _spectrum(learner: Learner, sample: Sample) -> HealthMetrics:
     return {"spectrum_codes": spectrum(sample.z1).tolist(), "spectrum_features": spectrum(sample.features).tolist()}
 
 
-def _stable_rank(learner: Learner, sample: Sample) -> Readings:
-    ranks: Readings = {}
+def _stable_rank(learner: Learner, sample: Sample) -> HealthMetrics:
+    ranks: HealthMetrics = {}
     for name, network in learner.predictors().items():
         layers = [layer.weight for layer in network.modules() if isinstance(layer, nn.Linear)]
         ranks |= {f"stable_rank_{name}{i + 1}": stable_rank(weight.float().cpu()) for i, weight in enumerate(layers)}
     return ranks
 
 
-def _slow_gap(learner: Learner, sample: Sample) -> Readings:
+def _slow_gap(learner: Learner, sample: Sample) -> HealthMetrics:
     if learner.slow is None:
         return {}
     fast, slow = list(learner.f.parameters()), list(learner.slow.parameters())
     return {"slow_cosine": weight_cosine(fast, slow), "slow_distance": weight_distance(fast, slow)}
 
 
-MEASURES: Mapping[HealthMetric, Callable[[Learner, Sample], Readings]] = {
+METRICS: Mapping[HealthMetric, Callable[[Learner, Sample], HealthMetrics]] = {
     "alignment": _alignment,
     "spectrum": _spectrum,
     "stable-rank": _stable_rank,

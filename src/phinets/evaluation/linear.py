@@ -1,27 +1,30 @@
-"""The linear probe `cached`: multinomial logistic regression on features that are computed once."""
+"""The linear probes: `cached` (logistic regression on cached features) and the heads of `paper` (SGD or LARS)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from phinets.data.split import every_tenth
-from phinets.evaluation.features import require_numbers
+from phinets.config.errors import UserError
+from phinets.config.evaluation import HeadOptimizer
+from phinets.data.image_sets import holdout_rows
+from phinets.evaluation.features import require_finite_features
 
 STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Strengths of L2 that are tried, from strong to weak."""
+"""L2 strengths to try, from strong to weak."""
 SMALL = 2e8
-"""Products in an evaluation of the loss that one core does sooner than several."""
+"""Most products per loss evaluation that one core computes faster than several."""
 AXES_AT_MOST = 4096
-"""Beyond so many features or examples their principal axes cost more than they save."""
+"""Most features or examples for which principal axes save time."""
 PATIENCE = 2
-"""Strengths that may do worse than the best before weaker ones are no longer tried."""
+"""Early stopping: the number of strengths without improvement."""
 SLOPE = 1e-4
 """The largest slope that counts as the minimum, in coordinates whose curvature is about 1: the mean loss is then within
 about 1e-8 of its minimum for each weight."""
@@ -29,7 +32,7 @@ about 1e-8 of its minimum for each weight."""
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A linear classifier on standardised features."""
+    """A linear classifier on standardized features."""
 
     mean: Tensor
     scale: Tensor
@@ -37,7 +40,7 @@ class Probe:
     bias: Tensor
     l2: float
     held_out: dict[float, float]
-    """Percent right on what was held out, for each strength that was tried."""
+    """Held-out accuracy in percent, for each strength tried."""
 
     def __call__(self, features: Tensor) -> Tensor:
         """Scores of the classes: (n, d) → (n, classes)."""
@@ -47,27 +50,27 @@ class Probe:
 def fit_probe(features: Tensor, labels: Tensor, strengths: Sequence[float] = STRENGTHS, slope: float = SLOPE) -> Probe:
     """The probe that minimizes mean cross-entropy + l2/2·‖W‖², with l2 the strength best on a held-out tenth.
 
-    features: (n, d), labels: (n,). W multiplies standardised features. The chosen strength is then fitted to all
-    examples. A strength is tried as long as weaker ones may be better; each starts where the last ended.
+    features: (n, d), labels: (n,). W multiplies standardized features. The chosen strength is then fitted to all
+    examples. Each strength starts from the solution of the last one.
     """
-    require_numbers(features, "bank")
+    require_finite_features(features, "bank")
     mean, scale = features.mean(0), features.std(0, unbiased=False).clamp_min(1e-6)
     x = (features - mean) / scale
     axes, along = _principal(x)
     task = Task(x if axes is None else x @ axes, labels.to(x.device), int(labels.max()) + 1, along)
     start, held_out = None, dict[float, float]()
-    with alone_if_small(x.numel() * task.classes):
+    with one_thread_if_small(x.numel() * task.classes):
         if len(strengths) > 1:
-            start, held_out = _tried(task, strengths, slope)
-        chosen = max(held_out, key=lambda l2: held_out[l2]) if held_out else strengths[0]
-        solved = _solve(task, chosen, slope, start)
-    weight = solved[:-1] if axes is None else axes @ solved[:-1]
-    return Probe(mean, scale, weight, solved[-1], chosen, held_out)
+            start, held_out = _try_strengths(task, strengths, slope)
+        best = max(held_out, key=lambda l2: held_out[l2]) if held_out else strengths[0]
+        solution = _solve(task, best, slope, start)
+    weight = solution[:-1] if axes is None else axes @ solution[:-1]
+    return Probe(mean, scale, weight, solution[-1], best, held_out)
 
 
 @contextmanager
-def alone_if_small(products: int) -> Iterator[None]:
-    """One core where an evaluation is short: waking others for each of its sums takes several times as long."""
+def one_thread_if_small(products: int) -> Iterator[None]:
+    """One thread for a short computation, whose synchronization would cost more than it saves."""
     threads = torch.get_num_threads()
     if products < SMALL:
         torch.set_num_threads(1)
@@ -88,7 +91,7 @@ class Task(NamedTuple):
     along: Tensor
     """(d,): mean square of the features along each axis."""
 
-    def pick(self, rows: Tensor) -> "Task":
+    def subset(self, rows: Tensor) -> "Task":
         """Some of the examples."""
         return Task(self.x[rows], self.y[rows], self.classes, self.along)
 
@@ -111,19 +114,19 @@ def _principal(x: Tensor) -> tuple[Tensor | None, Tensor]:
     return axes.to(x), squares.clamp_min(0).to(x) / n
 
 
-def _tried(task: Task, strengths: Sequence[float], slope: float) -> tuple[Tensor, dict[float, float]]:
-    """The solution of the best strength, and percent right on what was held out for each that was tried."""
-    known, asked_of = (task.pick(rows.to(task.x.device)) for rows in every_tenth(len(task.x)))
-    found: dict[float, Tensor] = {}
+def _try_strengths(task: Task, strengths: Sequence[float], slope: float) -> tuple[Tensor, dict[float, float]]:
+    """The solution of the best strength, and the held-out accuracy in percent for each strength."""
+    train, test = (task.subset(rows.to(task.x.device)) for rows in holdout_rows(len(task.x)))
+    solutions: dict[float, Tensor] = {}
     right: dict[float, float] = {}
     start = None
     for l2 in strengths:
-        start = found[l2] = _solve(known, l2, slope, start)
-        guessed = (asked_of.x @ start[:-1] + start[-1]).argmax(1)
-        right[l2] = 100.0 * float((guessed == asked_of.y).double().mean())
+        start = solutions[l2] = _solve(train, l2, slope, start)
+        predictions = (test.x @ start[:-1] + start[-1]).argmax(1)
+        right[l2] = 100.0 * float((predictions == test.y).double().mean())
         if len(right) > PATIENCE and max(list(right.values())[-PATIENCE:]) <= max(list(right.values())[:-PATIENCE]):
             break
-    return found[max(right, key=lambda l2: right[l2])], right
+    return solutions[max(right, key=lambda l2: right[l2])], right
 
 
 def _solve(task: Task, l2: float, slope: float, start: Tensor | None) -> Tensor:
@@ -149,8 +152,8 @@ def _solve(task: Task, l2: float, slope: float, start: Tensor | None) -> Tensor:
 
     first = torch.zeros(d + 1, classes) if start is None else (start / stretch).cpu()
     options = {"maxiter": 1_000, "maxfun": 2_000, "gtol": slope, "ftol": 0.0}
-    found = minimize(objective, first.double().numpy().ravel(), jac=True, method="L-BFGS-B", options=options)
-    return torch.from_numpy(found.x.reshape(d + 1, classes)).to(x) * stretch
+    result = minimize(objective, first.double().numpy().ravel(), jac=True, method="L-BFGS-B", options=options)
+    return torch.from_numpy(result.x.reshape(d + 1, classes)).to(x) * stretch
 
 
 def linear_accuracy(queries: Tensor, truth: Tensor, features: Tensor, labels: Tensor) -> float:
@@ -160,5 +163,86 @@ def linear_accuracy(queries: Tensor, truth: Tensor, features: Tensor, labels: Te
 
 def probe_accuracy(probe: Probe, queries: Tensor, truth: Tensor) -> float:
     """Percent of queries that a probe gets right; every query counts."""
-    require_numbers(queries, "queries")
+    require_finite_features(queries, "queries")
     return 100.0 * float((probe(queries).argmax(1).cpu() == truth).double().mean())
+
+
+TRUST, TINY = 0.001, 1e-8
+"""LARS's trust coefficient, and what keeps its quotient finite, as in the ImageNet recipe of SimSiam."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """One linear classifier for each learning rate."""
+
+    rates: tuple[float, ...]
+    weight: Tensor
+    """(rates, d, classes)."""
+    bias: Tensor
+    """(rates, 1, classes)."""
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Scores of the classes by each head: (n, d) → (rates, n, classes)."""
+        return features @ self.weight + self.bias
+
+    def to(self, device: torch.device) -> "Heads":
+        """The same heads on another device."""
+        return Heads(self.rates, self.weight.to(device), self.bias.to(device))
+
+    def accuracies(self, features: Tensor, truth: Tensor) -> dict[float, float]:
+        """Percent that each head gets right, by its learning rate."""
+        if not bool(torch.isfinite(self.weight).all()):
+            raise UserError(f"the probe has diverged at a learning rate of {max(self.rates):g}. Use a lower one.")
+        require_finite_features(features, "test images")
+        predictions = self(features.to(self.weight)).argmax(2).cpu()
+        right = 100.0 * (predictions == truth).double().mean(1)
+        return dict(zip(self.rates, right.tolist(), strict=True))
+
+
+def train_heads(
+    batches: Iterable[tuple[Tensor, Tensor]],
+    first: Heads,
+    decline: Callable[[int], float],
+    momentum: float = 0.9,
+    optimizer: HeadOptimizer = "sgd",
+) -> Heads:
+    """The heads after one step on the mean cross-entropy of each batch of (features, labels).
+
+    v ← momentum·v + λ·∇; w ← w − r·decline(t)·v for step t of a head with rate r; λ is 1 for SGD, and for LARS as in
+    `lars_scale`. All heads share the features; each is the same as if trained alone.
+    """
+    scale = lars_scale if optimizer == "lars" else _unscaled
+    weight, bias = first.weight.clone(), first.bias.clone()
+    rates = torch.tensor(first.rates, dtype=weight.dtype, device=weight.device)[:, None, None]
+    speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)
+    for t, (x, y) in enumerate(batches):
+        error = torch.softmax(x @ weight + bias, dim=2)
+        error.sub_(F.one_hot(y, error.shape[2])).div_(len(y))
+        speed_w.mul_(momentum).add_(scale(x.T @ error, weight))
+        speed_b.mul_(momentum).add_(scale(error.sum(1, keepdim=True), bias))
+        weight -= rates * decline(t) * speed_w
+        bias -= rates * decline(t) * speed_b
+    return Heads(first.rates, weight, bias)
+
+
+def lars_scale(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """LARS's step (You et al. 2017), head by head: λ·∇ with λ = trust·‖w‖/‖∇‖, of weights and biases alike.
+
+    Where either is zero λ is 1: so the biases leave 0. Both are (heads, …).
+    """
+    size, slope = (torch.linalg.vector_norm(each, dim=(1, 2), keepdim=True) for each in (parameter, gradient))
+    nonzero = (size > 0) & (slope > 0)
+    return gradient * torch.where(nonzero, TRUST * size / (slope + TINY), torch.ones_like(size))
+
+
+def _unscaled(gradient: Tensor, parameter: Tensor) -> Tensor:
+    return gradient
+
+
+def fresh_heads(rates: Sequence[float], width: int, classes: int, generator: torch.Generator) -> Heads:
+    """Heads before their first step, all alike: weights from a normal of deviation 0.01, biases 0 (He et al. 2020)."""
+    for rate in rates:
+        if not 0 < rate < float("inf"):
+            raise UserError(f"a learning rate of {rate} can't be used: it must be above 0. The paper's probe has 30.")
+    weight = 0.01 * torch.randn(width, classes, generator=generator)
+    return Heads(tuple(rates), weight.repeat(len(rates), 1, 1), torch.zeros(len(rates), 1, classes))

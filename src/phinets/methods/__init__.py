@@ -10,11 +10,11 @@ from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width
 from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method, require_work
 from phinets.config.plain import from_plain, to_plain
+from phinets.methods.barlow_twins import BarlowTwins
 from phinets.methods.base import Learner, Losses, widths_of
-from phinets.methods.contrastive import MoCo
-from phinets.methods.decorrelating import BarlowTwins
-from phinets.methods.distilling import Distiller
-from phinets.methods.predictive import Predictive
+from phinets.methods.cassle import Distiller
+from phinets.methods.moco import MoCo
+from phinets.methods.siamese import Predictive
 
 __all__ = ["Learner", "Losses", "distil", "learner"]
 

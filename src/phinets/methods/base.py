@@ -11,8 +11,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor, EncoderName, LearnerOptions
 from phinets.losses import negative_cosine
-from phinets.methods.distilling import Distiller
-from phinets.methods.encoders import Encoder, Slow
+from phinets.methods.cassle import Distiller
+from phinets.methods.networks import Encoder, Slow
 from phinets.views import Views
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from phinets.backbones.heads import mlp
-from phinets.methods.encoders import Encoder
+from phinets.methods.networks import Encoder, mlp
 
 
 class Distiller(nn.Module):

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from phinets import losses
-from phinets.backbones.heads import mlp
 from phinets.config.methods import LearnerOptions, Sim2, Wiring
 from phinets.methods.base import Learner, Losses, anchor_of, widths_of
-from phinets.methods.encoders import Encoder, Slow
+from phinets.methods.networks import Encoder, Slow, mlp
 from phinets.views import Views
 
 SIM2_DISTANCE = {"mse": losses.mean_squared_error, "cosine": losses.negative_cosine}

@@ -5,10 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from phinets import losses
-from phinets.backbones.heads import mlp
 from phinets.config.methods import Contrast, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
-from phinets.methods.encoders import Encoder, Slow
+from phinets.methods.networks import Encoder, Slow, mlp
 from phinets.runtime import distributed
 from phinets.views import Views
 

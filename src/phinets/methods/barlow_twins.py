@@ -3,10 +3,9 @@
 from torch import Tensor, nn
 
 from phinets import losses
-from phinets.backbones.heads import mlp
 from phinets.config.methods import Decorrelation, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
-from phinets.methods.encoders import Encoder
+from phinets.methods.networks import Encoder, mlp
 from phinets.runtime import distributed
 from phinets.views import Views
 

@@ -1,0 +1,287 @@
+"""`phinets eval`: evaluate an encoder by kNN, linear probe, fine-tuning and health metrics."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from phinets.cli.command import Action, Outcome, parse_words, run_action
+from phinets.config.errors import UserError
+from phinets.config.evaluation import CACHED, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
+from phinets.runtime.process import exit_on_interrupt
+
+if TYPE_CHECKING:
+    from phinets.evaluation.health import HealthReport
+
+Target = Annotated[Path, tyro.conf.Positional]
+SPECTRUM_VALUES = 8
+"""Values of a spectrum in the printed table; --json has all."""
+
+
+@dataclass(frozen=True)
+class Knn:
+    """kNN accuracy on the test images, with the training images as bank; the same vote as during training.
+
+    Example: phinets eval knn runs/first --data cifar10 --k 200
+    """
+
+    target: Target
+    """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict), or a feature file (.npz,
+    .parquet) of `phinets embed` or `phinets eval features`: split `train` is the bank, `test` the queries."""
+    k: int | None = None
+    """Neighbors that vote; unset: as in the run, else 200, or all where the bank is smaller."""
+    temperature: float | None = None
+    """Votes weigh exp(cosine / temperature); unset: as in the run, else 0.1."""
+    options: EvalOptions = field(default_factory=EvalOptions)
+    json: bool = False
+    """Print one JSON document: accuracy, k, temperature, protocol."""
+
+    def __post_init__(self) -> None:
+        if self.k is not None and self.k < 1:
+            raise UserError(f"k is {self.k}, but at least one neighbor must vote. The paper uses 200.")
+        if self.temperature is not None and not 0 < self.temperature < float("inf"):
+            raise UserError(f"temperature is {self.temperature}, but must be above 0. The paper uses 0.1.")
+
+
+def knn(words: list[str]) -> Outcome:
+    """kNN accuracy."""
+    args = parse_words(Knn, "eval knn", words)
+    with exit_on_interrupt():
+        from phinets.evaluation.knn import knn_accuracy, knn_protocol
+        from phinets.evaluation.setup import open_target
+        from phinets.runtime.devices import pick_device
+
+    source = open_target(args.target, args.options)
+    train, test = source.feature_sets()
+    k = args.k or min(source.evaluation.num_neighbors, len(train.labels))
+    temperature = args.temperature or source.evaluation.knn_temperature
+    device = pick_device(args.options.device)
+    accuracy = knn_accuracy(*test, *train, k=k, temperature=temperature, device=device)
+    protocol = f"{source.describe()}; kNN: {knn_protocol(k, temperature)}"
+    return _score("knn", accuracy, protocol, source.document | {"k": k, "temperature": temperature})
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Accuracy on the test images of a linear classifier on the frozen features.
+
+    Example: phinets eval linear runs/first --probe paper --rates 3 10 30
+    """
+
+    target: Target
+    """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict), or a feature file (.npz,
+    .parquet) of `phinets embed` or `phinets eval features`."""
+    probe: ProbeName = "cached"
+    """`cached`: features once, then logistic regression to convergence. `paper`: epochs of steps on augmented views."""
+    paper: PaperProbe = field(default_factory=PaperProbe)
+    options: EvalOptions = field(default_factory=EvalOptions)
+    json: bool = False
+    """Print one JSON document: accuracy, held-out accuracies, protocol."""
+
+    def __post_init__(self) -> None:
+        if self.probe == "cached" and self.paper != PaperProbe():
+            raise UserError(
+                "rates, epochs, batch, momentum and optimizer are options of the paper's probe. Add --probe paper."
+            )
+
+
+def linear(words: list[str]) -> Outcome:
+    """The accuracy of a linear probe."""
+    args = parse_words(Linear, "eval linear", words)
+    return _cached_probe(args) if args.probe == "cached" else _paper_probe(args)
+
+
+def _cached_probe(args: Linear) -> Outcome:
+    with exit_on_interrupt():
+        from phinets.evaluation.linear import fit_probe, probe_accuracy
+        from phinets.evaluation.setup import open_target
+
+    source = open_target(args.target, args.options)
+    train, test = source.feature_sets()
+    probe = fit_probe(*train.tensors())
+    accuracy = probe_accuracy(probe, *test.tensors())
+    details = source.document | {"probe": "cached", "l2": probe.l2, "held_out": probe.held_out}
+    choice = f"L2 {probe.l2:g}, held-out accuracy: {_listing(probe.held_out)}"
+    return _score("linear", accuracy, f"{source.describe()}; linear probe `cached`: {CACHED}", details, (choice,))
+
+
+def _paper_probe(args: Linear) -> Outcome:
+    with exit_on_interrupt():
+        from phinets.evaluation.feature_files import require_images
+        from phinets.evaluation.finetune import paper_probe
+        from phinets.evaluation.setup import eval_setup
+
+    require_images(args.target)
+    setup = eval_setup(args.target, args.options)
+    with _progress_bar("linear probe") as on_step:
+        result = paper_probe(setup, args.paper, on_step)
+    details = setup.document | {"probe": "paper", "rate": result.rate, "held_out": result.held_out}
+    protocol = f"{setup.describe()}; linear probe `paper`: {args.paper.describe(result.batch)}"
+    choice = f"lr {result.rate:g}, held-out accuracy: {_listing(result.held_out)}"
+    return _score("linear", result.accuracy, protocol, details, (choice,) if result.held_out else ())
+
+
+def _listing(accuracies: Mapping[float, float]) -> str:
+    return ", ".join(f"{value:g}: {percent:.1f} %" for value, percent in accuracies.items())
+
+
+@dataclass(frozen=True)
+class FineTune:
+    """Accuracy on the test images after training all weights on the labels, or on some of them.
+
+    Example: phinets eval finetune runs/first --labels 1% --scratch
+    """
+
+    target: Target
+    """A run folder, one of its checkpoints, or a weights file (.safetensors, or a state dict)."""
+    scratch: bool = False
+    """Also train from fresh weights in the same way, for comparison."""
+    training: FineTuning = field(default_factory=FineTuning)
+    options: EvalOptions = field(default_factory=EvalOptions)
+    json: bool = False
+    """Print one JSON document: accuracy, that of fresh weights, protocol."""
+
+
+def finetune(words: list[str]) -> Outcome:
+    """The accuracy after fine-tuning."""
+    args = parse_words(FineTune, "eval finetune", words)
+    with exit_on_interrupt():
+        from phinets.evaluation.feature_files import require_images
+        from phinets.evaluation.finetune import evaluate_finetuning
+        from phinets.evaluation.setup import eval_setup
+
+    require_images(args.target)
+    setup = eval_setup(args.target, args.options)
+    with _progress_bar("fine-tuning") as on_step:
+        result = evaluate_finetuning(setup, args.training, scratch=args.scratch, on_step=on_step)
+    details = setup.document | {"scratch": result.scratch}
+    fresh = () if result.scratch is None else (f"from fresh weights {result.scratch:.2f} %",)
+    protocol = f"{setup.describe()}; {args.training.describe(result.batch)}"
+    return _score("finetune", result.accuracy, protocol, details, fresh)
+
+
+@dataclass(frozen=True)
+class HealthOf:
+    """Health metrics of a run's learner: collapse, ranks, spectra, distance of fast and slow weights.
+
+    Example: phinets eval health runs/first
+    """
+
+    target: Target
+    """A run folder, or one of its checkpoints."""
+    options: HealthOptions = field(default_factory=HealthOptions)
+    device: str = "auto"
+    """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
+    json: bool = False
+    """Print one JSON document: every metric, full spectra, verdict, protocol."""
+
+
+def health(words: list[str]) -> Outcome:
+    """Every health metric of a learner."""
+    args = parse_words(HealthOf, "eval health", words)
+    with exit_on_interrupt():
+        from phinets.evaluation.health import evaluate_health
+        from phinets.runtime.devices import pick_device
+
+    report = evaluate_health(args.target, args.options, pick_device(args.device))
+    document = {"target": str(args.target), "verdict": report.verdict, "protocol": report.protocol, **report.metrics}
+    return Outcome(document, lambda console: _show_health(console, report))
+
+
+def _show_health(console: Console, report: "HealthReport") -> None:
+    table = Table(title=f"the codes are {report.verdict}", caption=report.protocol, show_header=False)
+    for name, value in report.metrics.items():
+        if isinstance(value, list):
+            rest = f" … ({len(value)})" if len(value) > SPECTRUM_VALUES else ""
+            cell = " ".join(f"{v:.3f}" for v in value[:SPECTRUM_VALUES]) + rest
+        else:
+            cell = f"{value:.4g}"
+        table.add_row(name.replace("_", " "), cell)
+    console.print(table, highlight=False)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Write train and test features into one file, the format of `phinets embed`, to be evaluated later.
+
+    An .npz is read as a memory map, so `eval knn` works on features larger than the memory. An interrupted command
+    resumes when it is repeated.
+
+    Example: phinets eval features runs/first --out features.npz && phinets eval knn features.npz --k 200
+    """
+
+    target: Target
+    """A run folder, one of its checkpoints, or a weights file (.safetensors, or a state dict)."""
+    out: Path = Path("features.npz")
+    """.npz (paths, splits, labels, classes, features) or .parquet (path, split, label, feature)."""
+    options: EvalOptions = field(default_factory=EvalOptions)
+    overwrite: bool = False
+    """Replace the file."""
+    json: bool = False
+    """Print one JSON document: the file and its contents."""
+
+
+def features(words: list[str]) -> Outcome:
+    """Write train and test features."""
+    args = parse_words(Features, "eval features", words)
+    from phinets.cli.output import require_free
+
+    require_free(args.out, args.overwrite)
+    with exit_on_interrupt():
+        from phinets.embed.embed import eval_job, write_features
+        from phinets.embed.shards import require_format
+        from phinets.evaluation.feature_files import require_images
+        from phinets.reports.progress import CountBar
+
+    require_images(args.target)
+    require_format(args.out)
+    job = eval_job(args.target, args.options)
+    with CountBar(Console(stderr=True)) as bar:
+        about = write_features(job, args.out, args.overwrite, bar)
+    line = f"{args.out}: {about['description']}"
+    return Outcome(
+        {"out": str(args.out), **about},
+        lambda console: console.print(line, highlight=False, markup=False, soft_wrap=True),
+    )
+
+
+def _score(
+    metric: str, accuracy: float, protocol: str, details: Mapping[str, Any], lines: tuple[str, ...] = ()
+) -> Outcome:
+    """An accuracy with its protocol; `details` are further JSON entries, `lines` further lines of text."""
+
+    def show(console: Console) -> None:
+        console.print(f"{metric} {accuracy:.2f} %", highlight=False, style="bold")
+        for line in (*lines, protocol):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    return Outcome({"metric": metric, "accuracy": accuracy, "protocol": protocol, **details}, show)
+
+
+@contextmanager
+def _progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error; call it with the step and the number of steps."""
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title)
+        yield lambda step, steps: bar.update(task, completed=step, total=steps)
+
+
+ACTIONS: Mapping[str, Action] = {
+    "knn": Action("k-nearest-neighbor accuracy", knn),
+    "linear": Action("a linear probe: on cached features, or as in the paper", linear),
+    "finetune": Action("train all weights on some or all of the labels", finetune),
+    "health": Action("collapse, ranks, spectra, fast and slow weights", health),
+    "features": Action("write train and test features into a file, to be evaluated later", features),
+}
+
+
+def command(words: list[str]) -> Outcome:
+    """One of the actions."""
+    return run_action("eval", ACTIONS, "phinets eval knn runs/first --k 200", words)

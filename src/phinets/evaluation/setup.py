@@ -1,0 +1,138 @@
+"""What the command line evaluates: an encoder with labeled images, or a table of features."""
+
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from phinets.backbones import feature_width, require_room
+from phinets.config.errors import UserError
+from phinets.config.evaluation import EvalOptions
+from phinets.config.run import DataOptions, EvalConfig
+from phinets.data import BadImages, ImageSet, load
+from phinets.evaluation.encoders import LoadedEncoder, data_options_of, load_encoder, resolve_options, view_plan_of
+from phinets.evaluation.feature_files import FeatureTable, is_feature_file, read_feature_table
+from phinets.evaluation.features import FeatureExtractor, FeatureSet, require_classes, split_protocol
+from phinets.runtime.devices import pick_device
+from phinets.views import random_stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalSetup:
+    """An encoder on its device, a feature extractor, and labeled train and test images."""
+
+    place: Path
+    loaded: LoadedEncoder
+    extractor: FeatureExtractor
+    train: ImageSet
+    test: ImageSet
+    classes: tuple[str, ...]
+    """Class names."""
+    data: str
+    options: EvalOptions
+
+    def feature_sets(self) -> tuple[FeatureSet, FeatureSet]:
+        """Train features and test features."""
+        module = self.loaded.module
+        train, test = self.extractor.extract(self.train, module), self.extractor.extract(self.test, module)
+        self.warn_of_bad_images()
+        return train, test
+
+    def warn_of_bad_images(self) -> None:
+        """Warn of each bad image; raise where there are too many."""
+        for where, why in self.extractor.bad_images.drain():
+            warnings.warn(f"'{where}' can't be used, and its neighbor stands in for it: {why}.", stacklevel=3)
+        self.extractor.bad_images.require_few()
+
+    @property
+    def evaluation(self) -> EvalConfig:
+        """The protocol of the encoder's run, or the default one."""
+        return EvalConfig() if self.loaded.config is None else self.loaded.config.evaluation
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Which encoder was evaluated on which images, for --json."""
+        return {
+            "target": str(self.place),
+            "encoder": self.loaded.encoder,
+            "backbone": self.loaded.backbone,
+            "data": self.data,
+            "classes": len(self.classes),
+            "image_size": self.extractor.size,
+            "labels": self.options.labels,
+            "bank": len(self.train),
+            "queries": len(self.test),
+            "bad_images": len(self.extractor.bad_images.reasons),
+            "seed": self.options.seed,
+        }
+
+    def describe(self) -> str:
+        """Which encoder on which images, in words."""
+        options, bad_images = self.options, len(self.extractor.bad_images.reasons)
+        share = "" if options.share == 1 else f", {options.labels} of the labels (seed {options.seed})"
+        names = f" ({', '.join(self.classes)})" if options.classes else ""
+        counts = split_protocol(len(self.train), len(self.test), every=options.test_images is None)
+        bad = f", {bad_images} bad ones replaced by their neighbors" if bad_images else ""
+        images = f"{len(self.classes)} classes{names} at {self.extractor.size} pixels"
+        return f"{self.loaded.description}; {self.data}, {images}{share}: {counts}{bad}"
+
+
+def open_target(place: Path, options: EvalOptions) -> EvalSetup | FeatureTable:
+    """The table of features at a place, or the encoder at a place with its images."""
+    if not is_feature_file(place):
+        return eval_setup(place, options)
+    if options != EvalOptions(device=options.device):
+        raise UserError(
+            f"'{place}' holds features that are already computed. Leave out the options of the encoder and its images; "
+            "only k, temperature and device apply."
+        )
+    return read_feature_table(place)
+
+
+def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
+    """The encoder at a place with the images that it is evaluated on; unset options are its run's."""
+    options = resolve_options(options)
+    loaded = load_encoder(place, options.encoder, options.backbone)
+    name, source = _data(options, loaded)
+    require_room(loaded.backbone, source.image_size)
+    feature_width(loaded.module, source.image_size)  # fails early for an encoder that gives no feature vectors
+    extractor = FeatureExtractor(
+        plan=view_plan_of(options, loaded),
+        size=source.image_size,
+        device=pick_device(options.device),
+        dtype=next(loaded.module.parameters()).dtype,
+        bad_images=BadImages(options.max_bad_images),
+    )
+    split = load(name, source)
+    train, test = split.eval_train.labeled.head(_bank_size(options, loaded)), split.test.labeled
+    require_classes(train.labels, test.labels, name)
+    return EvalSetup(
+        place=place,
+        loaded=replace(loaded, module=loaded.module.to(extractor.device).to(memory_format=torch.channels_last)),
+        extractor=extractor,
+        train=train.share(options.share, random_stream(options.seed, "labels")),
+        test=test,
+        classes=split.classes,
+        data=name,
+        options=options,
+    )
+
+
+def _bank_size(options: EvalOptions, loaded: LoadedEncoder) -> int | None:
+    """The number of labeled training images: that of the run's final evaluation, on the run's own data."""
+    if options.bank is not None or loaded.config is None or options.data not in (None, loaded.config.data):
+        return options.bank
+    return loaded.config.evaluation.final_bank
+
+
+def _data(options: EvalOptions, loaded: LoadedEncoder) -> tuple[str, DataOptions]:
+    """The data's name and options, with enough images for the bank."""
+    name, source = data_options_of(options, loaded)
+    images = source.train_images
+    return name, replace(
+        source,
+        train_images=images if options.bank is None or images is None else max(options.bank, images),
+        test_images=options.test_images or source.test_images,
+    )
