@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
-from phinets.dynamics.matrix_trajectories import follow
+from phinets.dynamics.matrix_trajectories import compare_with_reduced
 from phinets.reports.matrix_flow import flow_figure
 from tests.cli.test_main import said
 
@@ -119,7 +119,7 @@ def test_flow_is_told_in_tables_and_drawn_but_not_over_another_picture(tmp_path:
 def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue() -> None:
     system = MatrixFlow()
     start = {"W_f": np.eye(2), "W_g": np.array([[0.1, 0.5], [0.0, 0.2]]), "W_h": np.eye(2)}
-    figure = flow_figure(follow(system, start, np.linspace(0, 10, 11)), "a title")
+    figure = flow_figure(compare_with_reduced(system, start, np.linspace(0, 10, 11)), "a title")
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "norms"
     assert len(titles) == 3
@@ -187,8 +187,8 @@ def test_a_damaged_compressed_start_is_told(tmp_path: Path, capsys: Capture) -> 
     path = tmp_path / "w.npz"
     np.savez_compressed(path, W_f=np.random.default_rng(0).normal(size=(20, 30)))
     whole = path.read_bytes()
-    for place in (60, 200, 1000):  # a stream that ends early, one that makes no sense, one of the wrong sum
-        path.write_bytes(whole[:place] + b"\xff" * 8 + whole[place + 8 :])
+    for offset in (60, 200, 1000):  # a stream that ends early, one that makes no sense, one of the wrong sum
+        path.write_bytes(whole[:offset] + b"\xff" * 8 + whole[offset + 8 :])
         code, _, err = said(["dynamics", "flow", "--start", str(path)], capsys)
         assert code == 2
         assert "can't be read as .npz" in err

@@ -16,13 +16,24 @@ from phinets.dynamics.basins import (
     Labels,
     basins,
     destinations,
-    neighborhood,
-    simsiam_beside,
+    simsiam_basins,
     sinks_of,
+    trapping_region,
 )
 from phinets.dynamics.equilibria import AnySystem, equilibria
-from phinets.dynamics.rosenbrock import flowed
-from phinets.dynamics.systems import MOST, Above, Below, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
+from phinets.dynamics.rosenbrock import integrate_for
+from phinets.dynamics.systems import (
+    MOST,
+    AboveParabola,
+    BelowParabola,
+    Floats,
+    PhiNet,
+    PhiNetPhi,
+    SimSiam,
+    System,
+    Version,
+    XPhiNet,
+)
 from tests.dynamics.dense_search import VERSIONS
 
 NEAR = 1e-3
@@ -159,14 +170,14 @@ def test_a_map_off_the_parabola_leaves_nothing_undecided(version: Version, rho: 
 def test_what_surely_collapses_below_the_parabola_does(version: Version, side: int) -> None:
     random = np.random.default_rng(43)
     for rho in (2.0, 0.03, 0.0001):
-        system = Below(rho=rho, version=version, side=side)
+        system = BelowParabola(rho=rho, version=version, side=side)
         y = np.log(rho) + random.uniform(-4, 1, size=4000)
         states = np.stack([y, rho * 10 ** random.uniform(-3, 1, 4000), random.uniform(-5, 5, 4000)])
         sure = system.collapses(states)
         assert 100 < sure.sum() < 3900
         state = states[:, sure]
         for _ in range(6):
-            later = flowed(system, state, 2 / rho, rtol=1e-6)
+            later = integrate_for(system, state, 2 / rho, rtol=1e-6)
             assert np.all(np.abs(system.psi(later)) < np.abs(system.psi(state)))
             assert system.collapses(later).all()
             state = later
@@ -177,7 +188,7 @@ def test_what_surely_collapses_below_the_parabola_does(version: Version, side: i
 def test_under_a_large_weight_decay_everything_is_seen_to_collapse(kind: type[PhiNet | PhiNetPhi | XPhiNet]) -> None:
     for rho in (1.0, 100.0, MOST):
         found = basins(kind(rho=rho), Box(psi_min=-5, psi_max=5, gamma_min=-20, gamma_max=20), 7)
-        assert (found.undecided, found.kept) == (0, 0)
+        assert (found.undecided, found.non_collapsed) == (0, 0)
 
 
 def test_a_quick_slow_encoder_leaves_phinet_s_map_and_a_late_one_does_not() -> None:
@@ -185,7 +196,7 @@ def test_a_quick_slow_encoder_leaves_phinet_s_map_and_a_late_one_does_not() -> N
     np.testing.assert_array_equal(basins(XPhiNet(kappa=1e5), Box(), 25).labels, plain.labels)
     box = Box(psi_min=0.01, psi_max=0.1, gamma_min=0, gamma_max=2)  # γψ·slow pushes ψ up
     ahead, behind = (basins(XPhiNet(kappa=0.01), box, 15, {"slow": slow}) for slow in (0.5, 0.0))
-    assert ahead.kept > behind.kept
+    assert ahead.non_collapsed > behind.non_collapsed
 
 
 def test_simsiam_keeps_what_starts_above_its_source_and_nothing_else() -> None:
@@ -193,8 +204,8 @@ def test_simsiam_keeps_what_starts_above_its_source_and_nothing_else() -> None:
     origin, source, sink = (each.psi for each in equilibria(system))
     psi = np.array([-5.0, -1e-9, origin, np.nextafter(source, 0), source, np.nextafter(source, 1), sink, 5.0])
     assert destinations(system, psi[None]).tolist() == [0, 0, 0, 0, UNDECIDED, 1, 1, 1]
-    found = simsiam_beside(PhiNet(rho=0.03), Box(), 101)
-    assert found.kept == np.mean(found.psi > source)
+    found = simsiam_basins(PhiNet(rho=0.03), Box(), 101)
+    assert found.non_collapsed == np.mean(found.psi > source)
     assert np.ptp(found.labels, axis=0).max() == 0
 
 
@@ -241,17 +252,17 @@ def test_no_state_leaves_a_sink_s_neighborhood(system: AnySystem) -> None:
 def test_no_state_leaves_a_sink_s_neighborhood_around_the_parabola(version: Version, rho: float) -> None:
     for sink in sinks_of(PhiNetPhi(rho=rho, version=version)):
         size = max(abs(sink.psi), rho)
-        above, center = Above(rho=rho, version=version), np.array([sink.psi, 0.0, sink["gamma"]])
+        above, center = AboveParabola(rho=rho, version=version), np.array([sink.psi, 0.0, sink["gamma"]])
         _nothing_leaves(above, center, np.array([size, size, 1.0]))
         if not sink.collapsed:
-            below = Below(rho=rho, version=version, side=int(np.sign(sink.psi)))
+            below = BelowParabola(rho=rho, version=version, side=int(np.sign(sink.psi)))
             center = np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
             _nothing_leaves(below, center, np.array([1.0, size, 1.0]))
 
 
 def _nothing_leaves(system: System, center: Floats, scale: Floats) -> None:
     random = np.random.default_rng(42)
-    around = neighborhood(system, center, scale)
+    around = trapping_region(system, center, scale)
     assert around.radius > 0
     slowest_first = np.linalg.eig(system.jacobian(center))[1].real
     for shape in (np.linalg.inv(around.L), np.eye(len(center)), np.diag(scale), slowest_first):
@@ -274,9 +285,9 @@ def test_shares_add_up_and_count_what_the_map_shows() -> None:
     found = basins(PhiNet(version="published", rho=0.0001), Box(), 21)
     assert sum(found.shares) + found.undecided / 441 == pytest.approx(1)
     collapsed = [number for number, sink in enumerate(found.sinks) if sink.collapsed]
-    assert found.kept == pytest.approx(np.mean(~np.isin(found.labels, collapsed)))
+    assert found.non_collapsed == pytest.approx(np.mean(~np.isin(found.labels, collapsed)))
     doubtful = replace(found, labels=np.full_like(found.labels, UNDECIDED))
-    assert (doubtful.kept, doubtful.undecided) == (0, 441)
+    assert (doubtful.non_collapsed, doubtful.undecided) == (0, 441)
     assert isinstance(doubtful, Basins)
 
 

@@ -23,7 +23,7 @@ EVERY: list[AnySystem] = [
 
 def test_simsiam_s_is_a_quarter_of_one_over_the_variance_of_a_view() -> None:
     for sigma2 in (0.0, 0.3, 1.5, 5.0):
-        (only,) = bifurcations(SimSiam(sigma2=sigma2)).found
+        (only,) = bifurcations(SimSiam(sigma2=sigma2)).points
         assert only.rho == pytest.approx(1 / (4 * (1 + sigma2)), rel=1e-15)
         assert only.at.psi == pytest.approx(1 / (2 * (1 + sigma2)), rel=1e-15)
 
@@ -46,7 +46,7 @@ def test_a_search_from_many_starts_finds_the_same_saddle_nodes_to_eight_digits(v
             end, _, good, _ = fsolve(equations, start, full_output=True, xtol=1e-13)
             if good == 1 and np.max(np.abs(equations(end))) < 1e-7 and abs(end[0]) > 1e-6:
                 found.add(float(f"{np.exp(end[2]):.8e}"))
-    told = [each.rho for each in bifurcations(PhiNet(sigma2=sigma2, version=version)).found]
+    told = [each.rho for each in bifurcations(PhiNet(sigma2=sigma2, version=version)).points]
     searched = sorted((rho for rho in found if rho < 0.5), reverse=True)
     distinct = [rho for k, rho in enumerate(searched) if k == 0 or rho < searched[k - 1] * (1 - 1e-6)]
     np.testing.assert_allclose(told, distinct, rtol=2e-8)
@@ -54,7 +54,7 @@ def test_a_search_from_many_starts_finds_the_same_saddle_nodes_to_eight_digits(v
 
 @pytest.mark.parametrize("system", EVERY, ids=repr)
 def test_each_rests_there_is_degenerate_and_lies_between_two_numbers_of_equilibria(system: AnySystem) -> None:
-    for each in bifurcations(system).found:
+    for each in bifurcations(system).points:
         there = system.with_rho(each.rho)
         assert np.max(np.abs(there.flow(np.array(each.at.state)))) < 1e-15
         assert each.at.kind == "degenerate"
@@ -79,7 +79,7 @@ def test_each_interval_has_its_number_of_sinks_everywhere(system: AnySystem) -> 
 
 
 def test_a_slow_encoder_that_lags_has_hopf_bifurcations_in_the_published_flow_alone() -> None:
-    (hopf,) = [each for each in bifurcations(WOBBLY).found if each.kind == "hopf"]
+    (hopf,) = [each for each in bifurcations(WOBBLY).points if each.kind == "hopf"]
     _, one, other = hopf.at.eigenvalues
     assert abs(one.real) < 1e-12
     assert one == other.conjugate()
@@ -88,15 +88,15 @@ def test_a_slow_encoder_that_lags_has_hopf_bifurcations_in_the_published_flow_al
         for sigma2 in (0.0, 1.5, 5.0):
             corrected = XPhiNet(sigma2=sigma2, kappa=kappa)
             whole = bifurcations(corrected)
-            assert {each.kind for each in whole.found} == {"saddle-node"}
+            assert {each.kind for each in whole.points} == {"saddle-node"}
             assert whole.sinks == (1, 2, 3)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slow_encoder_of_any_rate_leaves_the_saddle_nodes(version: Version) -> None:
-    plain = [each.rho for each in bifurcations(PhiNet(version=version)).found]
+    plain = [each.rho for each in bifurcations(PhiNet(version=version)).points]
     for kappa in (1e-3, 1.0):
-        whole = bifurcations(XPhiNet(version=version, kappa=kappa)).found
+        whole = bifurcations(XPhiNet(version=version, kappa=kappa)).points
         assert [each.rho for each in whole if each.kind == "saddle-node"] == plain
 
 
@@ -121,9 +121,9 @@ def test_the_paper_s_words_follow_each_other_in_the_published_flow_and_break_off
 
 def test_a_range_shows_what_lies_in_it() -> None:
     whole = bifurcations(PhiNet(version="published"))
-    middle = whole.found[1].rho
+    middle = whole.points[1].rho
     part = bifurcations(PhiNet(version="published"), middle * 0.9, middle * 1.1)
-    assert (part.found, part.sinks) == (whole.found[1:2], whole.sinks[1:3])
+    assert (part.points, part.sinks) == (whole.points[1:2], whole.sinks[1:3])
     assert part.intervals == ((middle * 1.1, middle), (middle, middle * 0.9))
 
 
@@ -163,7 +163,7 @@ def test_branches_rest_everywhere_and_leave_no_gap(system: AnySystem) -> None:
         (same,) = [one for one in middle if one.state == tuple(each.states[:, 12])]
         assert each.stable == (same.kind == "sink")
         assert np.max(np.abs(np.diff(each["psi"]))) < 0.15
-    for event, ((high, _), (_, low)) in zip(whole.found, pairwise(whole.intervals), strict=True):
+    for event, ((high, _), (_, low)) in zip(whole.points, pairwise(whole.intervals), strict=True):
         before = [each.states[:, -1] for each in drawn if each.rho[0] == high]
         after = [each.states[:, 0] for each in drawn if each.rho[-1] == low]
         born = [state for state in after if np.array_equal(state, event.at.state)]

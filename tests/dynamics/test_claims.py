@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
 from phinets.dynamics.basins import destinations, sinks_of
-from phinets.dynamics.claims import CLAIMS, Finding, check_paper
+from phinets.dynamics.claims import CLAIMS, ClaimCheck, check_paper
 from phinets.dynamics.claims import matrix_flow as matrices
 from phinets.dynamics.claims.eigenvalue_flow import (
     GAMMAS,
@@ -25,7 +25,7 @@ from phinets.dynamics.claims.matrix_flow import asymmetry_growth, pair_growth
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.matrix import MatrixFlow, MatrixSimSiam, MatrixSystem
 from phinets.dynamics.matrix_trajectories import integrate, norms
-from phinets.dynamics.phase_plane import border, crossing, escape_from
+from phinets.dynamics.phase_plane import border_crossing, smallest_escaping_psi, stable_border
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -34,12 +34,12 @@ QUICK = [name for name in CLAIMS if name not in LONG]
 
 
 @pytest.fixture(scope="module")
-def findings() -> dict[str, Finding]:
+def findings() -> dict[str, ClaimCheck]:
     return check_paper(1.5, QUICK)
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_every_finding_has_words_numbers_and_two_verdicts(name: str, findings: dict[str, Finding]) -> None:
+def test_every_finding_has_words_numbers_and_two_verdicts(name: str, findings: dict[str, ClaimCheck]) -> None:
     plain = findings[name].plain()
     assert json.loads(json.dumps(plain, allow_nan=False)) is not None
     assert plain["statement"]
@@ -68,10 +68,10 @@ def test_regimes_are_judged_by_the_sinks_there_are(sigma2: float) -> None:
             ]
             assert [row["psi"] for row in finding.numbers[version]["sinks"]] == [each.psi for each in found]
             if len(found) != told.sinks:
-                assert not finding.sides[version].holds
+                assert not finding.verdicts[version].holds
 
 
-def test_only_the_corrected_flow_is_the_gradient(findings: dict[str, Finding]) -> None:
+def test_only_the_corrected_flow_is_the_gradient(findings: dict[str, ClaimCheck]) -> None:
     found = findings["gradient"]
     assert found.corrected.holds
     assert not found.published.holds
@@ -97,7 +97,7 @@ def test_starts_on_one_side_of_the_border_escape_and_on_the_other_collapse(versi
     system = PhiNet(version=version, sigma2=1.5, rho=rho)
     saddle = lowest_saddle(system, 1)
     assert saddle is not None
-    psi = np.array(escape_from(system, saddle, GAMMAS))
+    psi = np.array(smallest_escaping_psi(system, saddle, GAMMAS))
     assert np.isfinite(psi).all()
     positive = [k for k, sink in enumerate(sinks_of(system)) if sink.psi > 0]
     for share, escapes in ((0.9995, False), (1.0005, True)):
@@ -112,7 +112,7 @@ def test_for_small_weight_decay_the_border_is_rho_over_one_plus_half_of_gamma(ve
         system = PhiNet(version=version, sigma2=1.5, rho=rho)
         saddle = lowest_saddle(system, 1)
         assert saddle is not None
-        found = np.array(escape_from(system, saddle, GAMMAS))
+        found = np.array(smallest_escaping_psi(system, saddle, GAMMAS))
         errors.append(np.abs(found * (1 + np.array(GAMMAS) / 2) / rho - 1).max())
     assert errors[1] < 1e-3
     assert errors[1] < errors[0] / 5
@@ -141,7 +141,7 @@ def test_c1_is_told_from_phinet_s_border_also_where_simsiam_has_no_source() -> N
         for share, ends in ((0.999, 0), (1.001, 1)):
             assert (destinations(system, np.stack([share * psi, gamma])) == ends).all()
         assert star["simsiam_source"] is None
-        assert "SimSiam has no source" in found.sides[version].why
+        assert "SimSiam has no source" in found.verdicts[version].why
     assert "PhiNet always collapses" in CLAIMS["c1"](3.0).corrected.why
 
 
@@ -150,9 +150,9 @@ def test_the_negative_border_parts_collapse_from_the_negative_sink(version: Vers
     system = PhiNet(version=version, sigma2=1.5, rho=0.0001)
     saddle = lowest_saddle(system, -1)
     assert saddle is not None
-    lower, upper = border(system, saddle, gamma_max=12.0)
+    lower, upper = stable_border(system, saddle, gamma_max=12.0)
     psi = np.array([-0.4, -0.1, -0.02])
-    gamma = np.array([crossing(upper if each < saddle.psi else lower, 0, each) for each in psi])
+    gamma = np.array([border_crossing(upper if each < saddle.psi else lower, 0, each) for each in psi])
     found = [sinks_of(system)[k].psi for k in destinations(system, np.stack([psi, gamma - 0.01]))]
     assert max(found) < 0
     assert [sinks_of(system)[k].psi for k in destinations(system, np.stack([psi, gamma + 0.01]))] == [0, 0, 0]
@@ -161,8 +161,8 @@ def test_the_negative_border_parts_collapse_from_the_negative_sink(version: Vers
 def test_a_crossing_is_exact_on_a_cubic_and_nan_where_there_is_none() -> None:
     x = np.linspace(-1, 1, 50)
     arm: Floats = np.stack([x**3 - x + 2, x])
-    assert crossing(arm, 1, 0.3141) == pytest.approx(0.3141**3 - 0.3141 + 2, abs=1e-12)
-    assert np.isnan(crossing(arm, 1, 1.5))
+    assert border_crossing(arm, 1, 0.3141) == pytest.approx(0.3141**3 - 0.3141 + 2, abs=1e-12)
+    assert np.isnan(border_crossing(arm, 1, 1.5))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -200,15 +200,15 @@ def test_a_rate_that_is_too_fast_to_fit_is_no_number(monkeypatch: pytest.MonkeyP
     json.dumps(row, allow_nan=False)
 
 
-def test_what_the_paper_leaves_open_says_so(findings: dict[str, Finding]) -> None:
+def test_what_the_paper_leaves_open_says_so(findings: dict[str, ClaimCheck]) -> None:
     for finding in findings.values():
         assert finding.in_paper == ("not in the paper" not in finding.statement)
     assert sum(not finding.in_paper for finding in findings.values()) == 2
 
 
-def test_three_rho_plus_k_is_judged_as_the_paper_says_it(findings: dict[str, Finding]) -> None:
+def test_three_rho_plus_k_is_judged_as_the_paper_says_it(findings: dict[str, ClaimCheck]) -> None:
     for version in VERSIONS:
-        assert findings["positive-definite"].sides[version].holds
+        assert findings["positive-definite"].verdicts[version].holds
         assert min(findings["positive-definite"].numbers[version]["smallest"]["1"]) < -3 * 0.03
 
 
@@ -253,7 +253,7 @@ def test_on_the_parabola_no_negative_start_escapes() -> None:
     assert not _simsiam_escapes(1.5, 0.03, -0.3, np.array([0.09])).any()
 
 
-def test_a_higher_threshold_leaves_room_where_only_phinet_survives(findings: dict[str, Finding]) -> None:
+def test_a_higher_threshold_leaves_room_where_only_phinet_survives(findings: dict[str, ClaimCheck]) -> None:
     for version in VERSIONS:
         numbers = findings["same-threshold"].numbers[version]
         rho = (numbers["phinet"] + numbers["simsiam"]) / 2

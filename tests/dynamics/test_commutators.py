@@ -5,20 +5,20 @@ import pytest
 
 from phinets.dynamics.commutators import (
     NAMES,
-    Place,
+    SymmetricWeights,
     block_errors,
     commutator_rates,
     exact_rates,
     missing,
-    place,
     plus,
     printed_blocks,
     printed_terms,
     right_blocks,
     right_terms,
     smallest_eigenvalue,
-    stacked,
+    stack_columns,
     sum_of,
+    symmetric_weights,
     verdicts,
 )
 from phinets.dynamics.matrix import MatrixFlow
@@ -33,9 +33,9 @@ def flow(version: Version) -> MatrixFlow:
     return MatrixFlow(sigma2=0.7, rho=0.05, version=version)
 
 
-def somewhere(version: Version, seed: int) -> tuple[dict[str, Floats], Place]:
+def somewhere(version: Version, seed: int) -> tuple[dict[str, Floats], SymmetricWeights]:
     weights = random_start(flow(version), SYMMETRIC, seed)
-    return weights, place(flow(version), weights)
+    return weights, symmetric_weights(flow(version), weights)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -94,7 +94,7 @@ def test_a_printed_equation_becomes_right_when_what_is_wrong_in_it_is_exchanged(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_blocks_stack_the_right_equations(version: Version) -> None:
     weights, at = somewhere(version, 3)
-    blocks, columns = right_blocks(version, at), stacked(at)
+    blocks, columns = right_blocks(version, at), stack_columns(at)
     exact = exact_rates(flow(version), weights)
     for i, name in enumerate(NAMES, 1):
         rate = -3 * at.rho * columns[i - 1] - sum(blocks[f"K{i}{j}"] @ columns[j - 1] for j in (1, 2, 3))
@@ -119,7 +119,7 @@ def test_the_paper_s_sum_sign_is_the_stacked_anticommutator() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_more_weight_decay_lifts_the_smallest_eigenvalue_by_at_least_twice_as_much(version: Version) -> None:
     _, at = somewhere(version, 1)
-    more = Place(Phi=at.Phi, G=at.G, H=at.H, sigma2=at.sigma2, rho=at.rho + 0.1)
+    more = SymmetricWeights(Phi=at.Phi, G=at.G, H=at.H, sigma2=at.sigma2, rho=at.rho + 0.1)
     gain = smallest_eigenvalue(version, more) - smallest_eigenvalue(version, at)
     assert 0.2 - 1e-12 <= gain <= 0.3 + 1e-12
 
@@ -128,7 +128,7 @@ def test_more_weight_decay_lifts_the_smallest_eigenvalue_by_at_least_twice_as_mu
 def test_where_the_weights_commute_nothing_moves_apart(version: Version) -> None:
     weights = {"W_f": np.diag([0.5, 0.3, 0.1]), "W_g": np.diag([0.2, 0.9, -0.4]), "W_h": np.diag([0.7, -0.3, 0.2])}
     for rate in (
-        *commutator_rates(version, place(flow(version), weights)).values(),
+        *commutator_rates(version, symmetric_weights(flow(version), weights)).values(),
         *exact_rates(flow(version), weights).values(),
     ):
         assert not rate.any()

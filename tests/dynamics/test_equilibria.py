@@ -50,7 +50,7 @@ def test_the_flow_rests_at_every_one() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_saddle_node_gives_two_at_once_however_near_it_is(version: Version) -> None:
     system = PhiNet(sigma2=1.5, version=version)
-    for each in bifurcations(system).found:
+    for each in bifurcations(system).points:
         above, below = (len(equilibria(system.with_rho(each.rho * (1 + off)))) for off in (1e-13, -1e-13))
         assert below == above + 2
 

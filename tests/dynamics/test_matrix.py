@@ -15,10 +15,10 @@ from phinets.dynamics.matrix import (
     MatrixSystem,
     MatrixXPhiNet,
     jacobian,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
-from phinets.dynamics.matrix_trajectories import Start, aligned, eigenvalues, integrate, norms, random_start
+from phinets.dynamics.matrix_trajectories import Start, align, eigenvalues, integrate, norms, random_start
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -243,23 +243,23 @@ def test_a_slow_encoder_that_is_the_fast_one_makes_x_phinet_phinet_and_byol_sims
 def test_the_jacobian_is_the_flow_s_derivative(system: MatrixSystem) -> None:
     weights = drawn(system)
     found, random = jacobian(system, weights), np.random.default_rng(6)
-    point = packed(system, weights)
+    point = pack(system, weights)
     along = random.normal(size=len(point)) * 1e-5
 
     def rate(at: Floats) -> Floats:
-        return packed(system, system.flow(unpacked(system, at, weights)))
+        return pack(system, system.flow(unpack(system, at, weights)))
 
     np.testing.assert_allclose(found @ along, (rate(point + along) - rate(point - along)) / 2, rtol=0, atol=1e-12)
 
 
 def test_the_aligned_start_is_diagonal_and_stays_so_and_is_the_start_itself_where_that_is_aligned() -> None:
     system = MatrixXPhiNet(sigma2=1.5, rho=0.03)
-    path = integrate(system, aligned(drawn(system)), np.linspace(0, 20, 5))
+    path = integrate(system, align(drawn(system)), np.linspace(0, 20, 5))
     for matrices in path.weights.values():
         assert matrices.shape[1:] == (3, 3)
         assert not (matrices * (1 - np.eye(3))).any()
     values = np.array([[0.9, 0.5, 0.2], [0.3, -0.4, 0.6], [0.8, 0.1, -0.7], [0.6, 0.4, 0.5]])
-    found = aligned(aligned_weights(system, 5, values))
+    found = align(aligned_weights(system, 5, values))
     for name, row in zip(("W_f", "W_g", "W_h", "W_s"), values, strict=True):
         np.testing.assert_allclose(found[name], np.diag(row), rtol=0, atol=1e-12)
 
@@ -267,7 +267,7 @@ def test_the_aligned_start_is_diagonal_and_stays_so_and_is_the_start_itself_wher
 def test_narrow_inputs_leave_directions_without_encoder() -> None:
     system = MatrixXPhiNet(sigma2=1.5, rho=0.03)
     start = drawn(system, start=Start(dim=4, input_dim=2))
-    found = aligned(start)
+    found = align(start)
     assert np.count_nonzero(np.diag(found["W_f"])) == 2
     path = integrate(system, start, np.array([0.0, 200.0]))
     assert np.abs(eigenvalues(path)["phi"][:, 2:]).max() < 1e-9

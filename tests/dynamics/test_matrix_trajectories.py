@@ -12,14 +12,14 @@ from phinets.dynamics.matrix import (
     MatrixFlow,
     MatrixSimSiam,
     MatrixXPhiNet,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 from phinets.dynamics.matrix_trajectories import (
     Start,
+    compare_with_reduced,
     decay_rate,
-    direction,
-    follow,
+    direction_rates,
     integrate,
     random_start,
     require_weights,
@@ -32,24 +32,24 @@ def test_integration_agrees_with_another_method() -> None:
     system = MatrixFlow(sigma2=1.5, rho=0.03)
     start, times = random_start(system, Start(dim=3, input_dim=5), 0), np.array([0.0, 5.0, 50.0])
     other = solve_ivp(
-        lambda _, y: packed(system, system.flow(unpacked(system, y, start))), (0, 50), packed(system, start), "DOP853",
+        lambda _, y: pack(system, system.flow(unpack(system, y, start))), (0, 50), pack(system, start), "DOP853",
         times, rtol=1e-12, atol=1e-14,
     )  # fmt: skip
     path = integrate(system, start, times)
     for k in range(3):
-        np.testing.assert_allclose(packed(system, path.at(k)), other.y[:, k], rtol=0, atol=1e-7)
+        np.testing.assert_allclose(pack(system, path.at(k)), other.y[:, k], rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("version", ["published", "corrected"])
 def test_a_direction_moves_by_the_reduced_systems(version: Version) -> None:
     a, psi, gamma, slow = np.random.default_rng(0).normal(size=(4, 20))
-    found = direction(MatrixFlow(version=version, rho=0.05), np.stack([a, psi, gamma, slow]))
+    found = direction_rates(MatrixFlow(version=version, rho=0.05), np.stack([a, psi, gamma, slow]))
     expected = PhiNetPhi(version=version, rho=0.05).flow(np.stack([a**2, psi, gamma]))
     np.testing.assert_allclose([2 * a * found[0], found[1], found[2]], expected, atol=1e-12)
-    found = direction(MatrixXPhiNet(version=version, kappa=0.2), np.stack([psi, psi, gamma, slow]))
+    found = direction_rates(MatrixXPhiNet(version=version, kappa=0.2), np.stack([psi, psi, gamma, slow]))
     expected = XPhiNet(version=version, kappa=0.2).flow(np.stack([psi, gamma, slow]))
     np.testing.assert_allclose(found[1:], expected, atol=1e-12)
-    found = direction(MatrixSimSiam(tau=0.9), np.stack([psi, psi, 0 * psi, 0 * psi]))
+    found = direction_rates(MatrixSimSiam(tau=0.9), np.stack([psi, psi, 0 * psi, 0 * psi]))
     np.testing.assert_allclose(found[1:2], SimSiam(tau=0.9).flow(psi[None]), atol=1e-12)
 
 
@@ -60,10 +60,10 @@ def test_aligned_weights_go_as_predicted_and_a_slip_in_the_matrix_flow_shows(
     system = MATRIX_FLOWS[name]()
     weights = {key: np.diag([0.5, 0.3]) for key in system.names}
     times = np.linspace(0, 30, 4)
-    assert follow(system, weights, times).differences.max() < 1e-7
+    assert compare_with_reduced(system, weights, times).differences.max() < 1e-7
     right = type(system).flow
     monkeypatch.setattr(type(system), "flow", lambda self, w: {key: 1.1 * rate for key, rate in right(self, w).items()})
-    assert follow(system, weights, times).differences.max() > 1e-3
+    assert compare_with_reduced(system, weights, times).differences.max() > 1e-3
 
 
 def test_a_decay_rate_is_read_off_an_exponential_and_left_out_where_nothing_is_left() -> None:

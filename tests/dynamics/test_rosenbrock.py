@@ -7,8 +7,18 @@ from scipy.integrate import solve_ivp
 
 from phinets.dynamics import rosenbrock as integrate
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.rosenbrock import Care, flowed, follow, step
-from phinets.dynamics.systems import Above, Below, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
+from phinets.dynamics.rosenbrock import Tolerance, integrate_for, integrate_until, step
+from phinets.dynamics.systems import (
+    AboveParabola,
+    BelowParabola,
+    Floats,
+    PhiNet,
+    PhiNetPhi,
+    SimSiam,
+    System,
+    Version,
+    XPhiNet,
+)
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
 EVERY: list[System] = [SimSiam(), *(kind(version=v) for kind in (PhiNet, PhiNetPhi, XPhiNet) for v in VERSIONS)]
@@ -42,21 +52,23 @@ def test_states_end_where_a_precise_integrator_takes_them_each_at_its_own_pace(s
     if "phi" in system.variables:
         starts[0] = starts[1] ** 2 + 0.1  # it is a square
     expected = np.stack([_precise(system, start, 3.0) for start in starts.T], axis=1)
-    np.testing.assert_allclose(flowed(system, starts, 3.0, 1e-7), expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(integrate_for(system, starts, 3.0, 1e-7), expected, rtol=1e-4, atol=1e-7)
 
 
 def test_a_tighter_tolerance_gives_a_smaller_error() -> None:
     system, start = PhiNet(), np.array([[0.5], [1.5]])
     expected = _precise(system, start[:, 0], 5.0)[:, None]
-    errors = [np.max(np.abs(flowed(system, start, 5.0, rtol, rtol * 1e-3) - expected)) for rtol in (1e-3, 1e-5, 1e-7)]
+    errors = [
+        np.max(np.abs(integrate_for(system, start, 5.0, rtol, rtol * 1e-3) - expected)) for rtol in (1e-3, 1e-5, 1e-7)
+    ]
     assert errors[0] > 10 * errors[1] > 100 * errors[2]
 
 
 def test_a_step_that_was_far_too_long_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
     system, start = PhiNet(), np.array([[0.5, -0.4], [1.5, -2.0]])
-    expected = flowed(system, start, 50.0)
+    expected = integrate_for(system, start, 50.0)
     monkeypatch.setattr(integrate, "_first_step", lambda system, state, care: np.full(2, 50.0))
-    np.testing.assert_allclose(flowed(system, start, 50.0), expected, rtol=1e-5)
+    np.testing.assert_allclose(integrate_for(system, start, 50.0), expected, rtol=1e-5)
 
 
 def test_a_fast_direction_that_has_decayed_limits_no_step() -> None:
@@ -73,7 +85,7 @@ def test_the_distance_from_the_parabola_decays_as_e_to_the_minus_two_rho_t() -> 
     system = PhiNetPhi(rho=0.05)
     starts = np.abs(RANDOM.normal(size=(3, 8)))
     for time in (1.0, 10.0, 40.0):
-        phi, psi, _ = flowed(system, starts, time, 1e-7)
+        phi, psi, _ = integrate_for(system, starts, time, 1e-7)
         np.testing.assert_allclose(psi**2 - phi, (starts[1] ** 2 - starts[0]) * np.exp(-0.1 * time), rtol=1e-3)
 
 
@@ -81,13 +93,13 @@ def test_the_distance_from_the_parabola_decays_as_e_to_the_minus_two_rho_t() -> 
 def test_the_coordinates_around_the_parabola_are_phi_psi_and_gamma_in_other_words(version: Version) -> None:
     whole = PhiNetPhi(sigma2=0.7, rho=0.05, version=version)
     x, omega, gamma = RANDOM.normal(size=(3, 30))
-    above = Above(sigma2=0.7, rho=0.05, version=version)
+    above = AboveParabola(sigma2=0.7, rho=0.05, version=version)
     rate = above.flow(np.stack([x, omega, gamma]))
     expected = whole.flow(np.stack([x**2 + omega**2, x, gamma]))
     np.testing.assert_allclose(rate[[0, 2]], expected[1:], atol=1e-12)
     np.testing.assert_allclose(2 * x * rate[0] + 2 * omega * rate[1], expected[0], atol=1e-12)
     for side in (1, -1):
-        below = Below(sigma2=0.7, rho=0.05, version=version, side=side)
+        below = BelowParabola(sigma2=0.7, rho=0.05, version=version, side=side)
         psi = side * np.hypot(x, omega)
         rate = below.flow(np.stack([np.log(np.abs(x)), omega, gamma]))
         expected = whole.flow(np.stack([x**2, psi, gamma]))
@@ -99,7 +111,7 @@ def test_the_coordinates_around_the_parabola_are_phi_psi_and_gamma_in_other_word
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("side", [0, 1, -1])
 def test_their_jacobians_are_their_flows_derivatives(version: Version, side: int) -> None:
-    system = Below(version=version, side=side) if side else Above(version=version)
+    system = BelowParabola(version=version, side=side) if side else AboveParabola(version=version)
     state, h = RANDOM.normal(size=(3, 20)), 1e-5
     for k in range(3):
         off = np.zeros_like(state)
@@ -118,7 +130,7 @@ def test_what_is_let_go_is_followed_no_further() -> None:
         let_go: NDArray[np.bool_] = points < 2
         return let_go
 
-    follow(PhiNet(), np.full((2, 5), 0.3), watch, Care(rtol=1e-4, atol=1e-6, steps=10))
+    integrate_until(PhiNet(), np.full((2, 5), 0.3), watch, Tolerance(rtol=1e-4, atol=1e-6, steps=10))
     assert seen.count(0) == seen.count(1) == 1
     assert seen.count(4) == 11
 
@@ -131,6 +143,6 @@ def test_what_rests_is_followed_no_further_and_warns_of_nothing() -> None:
         return np.zeros(len(points), dtype=bool)
 
     with np.errstate(all="raise"):
-        follow(PhiNet(), np.zeros((2, 1)), watch, Care(rtol=1e-4, atol=1e-6))
+        integrate_until(PhiNet(), np.zeros((2, 1)), watch, Tolerance(rtol=1e-4, atol=1e-6))
     assert len(states) < 100
     np.testing.assert_array_equal(states[-1], 0)

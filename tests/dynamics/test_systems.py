@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phinets.config.errors import UserError
-from phinets.dynamics.rosenbrock import flowed
+from phinets.dynamics.rosenbrock import integrate_for
 from phinets.dynamics.systems import SYSTEMS, Floats, PhiNet, PhiNetPhi, SimSiam, System, Version, XPhiNet
 
 RANDOM = np.random.default_rng(0)
@@ -32,9 +32,9 @@ def test_the_jacobian_is_the_flow_s_derivative(system: System) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_on_the_parabola_phinet_moves_as_with_phi_and_stays_there(version: Version) -> None:
     psi, gamma = RANDOM.normal(size=(2, 50))
-    reduced = PhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma]))
+    reduced_eigenvalues = PhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma]))
     whole = PhiNetPhi(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi**2, psi, gamma]))
-    np.testing.assert_allclose(whole[1:], reduced, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(whole[1:], reduced_eigenvalues, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whole[0], 2 * psi * whole[1], rtol=1e-12, atol=1e-12)
 
 
@@ -82,19 +82,19 @@ def test_x_phinet_as_corrected_is_the_gradient_flow_of_its_loss_and_keeps_the_en
 def test_x_phinet_whose_slow_encoder_has_caught_up_moves_as_phinet(version: Version) -> None:
     psi, gamma = RANDOM.normal(size=(2, 50))
     whole = XPhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma, psi]))
-    reduced = PhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma]))
-    np.testing.assert_allclose(whole[:2], reduced, rtol=1e-12, atol=1e-12)
+    reduced_eigenvalues = PhiNet(sigma2=1.5, rho=0.03, version=version).flow(np.stack([psi, gamma]))
+    np.testing.assert_allclose(whole[:2], reduced_eigenvalues, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(whole[2], 0)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_x_phinet_follows_phinet_s_path_the_better_the_faster_its_slow_encoder(version: Version) -> None:
     start = np.array([[0.3, 0.2, -0.4], [0.5, 2.0, -1.0]])
-    reduced = flowed(PhiNet(sigma2=1.5, rho=0.03, version=version), start, 10.0)
+    reduced_eigenvalues = integrate_for(PhiNet(sigma2=1.5, rho=0.03, version=version), start, 10.0)
     apart = []
     for kappa in (1e2, 1e3, 1e4):
         system = XPhiNet(sigma2=1.5, rho=0.03, version=version, kappa=kappa)
-        apart.append(np.max(np.abs(flowed(system, start[[0, 1, 0]], 10.0)[:2] - reduced)))
+        apart.append(np.max(np.abs(integrate_for(system, start[[0, 1, 0]], 10.0)[:2] - reduced_eigenvalues)))
     np.testing.assert_allclose(np.array(apart[1:]) / apart[:-1], 0.1, rtol=0.1)  # as 1/κ
 
 
@@ -102,8 +102,8 @@ def test_x_phinet_follows_phinet_s_path_the_better_the_faster_its_slow_encoder(v
 def test_the_slow_encoder_scales_the_determinant_by_its_rate_so_saddle_nodes_stay(version: Version) -> None:
     for psi, gamma in RANDOM.normal(size=(20, 2)):
         whole = XPhiNet(sigma2=0.7, rho=0.05, version=version, kappa=0.4).jacobian(np.array([psi, gamma, psi]))
-        reduced = PhiNet(sigma2=0.7, rho=0.05, version=version).jacobian(np.array([psi, gamma]))
-        assert np.linalg.det(whole) == pytest.approx(-0.4 * np.linalg.det(reduced))
+        reduced_eigenvalues = PhiNet(sigma2=0.7, rho=0.05, version=version).jacobian(np.array([psi, gamma]))
+        assert np.linalg.det(whole) == pytest.approx(-0.4 * np.linalg.det(reduced_eigenvalues))
 
 
 def test_rates_and_targets_that_make_no_sense_are_refused() -> None:

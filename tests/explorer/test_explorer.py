@@ -112,7 +112,7 @@ def test_its_equilibria_are_the_library_s(page: Any, name: str, version: str | N
 def test_its_strip_folds_where_the_library_has_a_saddle_node(page: Any, name: str, version: str | None) -> None:
     for sigma2 in (0.0, 0.8, 1.5, 4.0):
         folds = page.execute_script("return phinets.folds(...arguments)", name, version, sigma2)
-        ours = bifurcations(system(name, version, sigma2, 0.1), 1e-5, 0.5).found
+        ours = bifurcations(system(name, version, sigma2, 0.1), 1e-5, 0.5).points
         assert [fold["rho"] for fold in folds] == pytest.approx([each.rho for each in ours][::-1], rel=1e-8)
         assert [fold["psi"] for fold in folds] == pytest.approx([each.at.psi for each in ours][::-1], rel=1e-3)
 
@@ -122,7 +122,7 @@ def test_moving_rho_across_a_threshold_changes_the_number_of_sinks_shown(page: A
     pressed(page, f"input[value={version}]")
     slider = page.find_element("id", "rho")
     for name, flow in (("phinet", PhiNet(version=version)), ("simsiam", SimSiam())):
-        for threshold in bifurcations(flow, 1e-5, 0.5).found:
+        for threshold in bifurcations(flow, 1e-5, 0.5).points:
             typed(page, "rho-number", threshold.rho * 1.02)
             before = page.find_element("id", f"{name}-sinks").text
             assert before == shown(sinks(flow.with_rho(threshold.rho * 1.02)))
@@ -154,7 +154,7 @@ def test_its_folds_are_told_anew_when_the_setting_changes(page: Any) -> None:
         typed(page, "sigma2-number", sigma2)
         settled(page)
         told = page.find_element("id", "folds").text
-        for fold in bifurcations(PhiNet(sigma2=sigma2, version=version), 1e-5, 0.5).found:
+        for fold in bifurcations(PhiNet(sigma2=sigma2, version=version), 1e-5, 0.5).points:
             assert any(float(word) == float(f"{fold.rho:.5g}") for word in re.findall(r"[\d.]+(?:e-\d+)?", told))
 
 

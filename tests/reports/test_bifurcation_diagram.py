@@ -38,8 +38,8 @@ def test_bifurcations_and_the_sinks_between_them_are_named(version: Version) -> 
     above = diagram(system).axes[0]
     words = " ".join(text.get_text() for text in above.texts)
     crosses = {float(np.asarray(each.get_xdata())[0]) for each in above.lines if each.get_marker() == "X"}
-    assert crosses == {each.rho for each in whole.found} | {0.1}
-    for each, n in zip(whole.found, whole.sinks, strict=False):
+    assert crosses == {each.rho for each in whole.points} | {0.1}
+    for each, n in zip(whole.points, whole.sinks, strict=False):
         assert f"{each.rho:.4g}" in words
         assert f"{n} sink" in words
 

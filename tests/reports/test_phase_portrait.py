@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from phinets.dynamics.basins import Basins, Box, basins, simsiam_beside
+from phinets.dynamics.basins import Basins, Box, basins, simsiam_basins
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.phase_plane import Window, trajectory
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.reports.palette import ALIVE, COLLAPSED, LOST, SINK
-from phinets.reports.phase_portrait import REGIMES, STAR, basin_map, comparison, line, portrait, regimes
+from phinets.reports.phase_portrait import REGIMES, STAR, basin_figure, comparison, line, portrait, regimes
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
 
@@ -109,7 +109,7 @@ def test_the_comparison_follows_the_star_in_both_systems_on_one_axis(version: Ve
 
 
 def test_the_line_of_simsiam_has_arrows_the_way_it_goes_and_the_basin_s_border_at_the_source() -> None:
-    (threshold,) = bifurcations(SimSiam()).found
+    (threshold,) = bifurcations(SimSiam()).points
     systems = [SimSiam(rho=share * threshold.rho) for share in (1.08, 0.8)]
     figure = line(systems)
     for axes, system in zip(figure.axes, systems, strict=True):
@@ -146,11 +146,11 @@ BOX = Box(psi_min=-0.3, psi_max=0.5, gamma_min=-1, gamma_max=5)
 
 @pytest.fixture(scope="module")
 def pair() -> tuple[Basins, Basins]:
-    return basins(SYSTEM, BOX, 41), simsiam_beside(SYSTEM, BOX, 41)
+    return basins(SYSTEM, BOX, 41), simsiam_basins(SYSTEM, BOX, 41)
 
 
 def test_every_start_has_the_color_of_its_end_and_grey_means_collapse(pair: tuple[Basins, Basins]) -> None:
-    for axes, shown in zip(basin_map(pair).axes, pair, strict=True):
+    for axes, shown in zip(basin_figure(pair).axes, pair, strict=True):
         mesh = axes.collections[0]
         colors = [to_hex(color) for color in mesh.to_rgba(np.arange(len(shown.sinks)))]
         assert [color == COLLAPSED for color in colors] == [sink.collapsed for sink in shown.sinks]
@@ -159,12 +159,12 @@ def test_every_start_has_the_color_of_its_end_and_grey_means_collapse(pair: tupl
 
 
 def test_the_panels_share_a_box_and_tell_the_share_that_does_not_collapse(pair: tuple[Basins, Basins]) -> None:
-    figure = basin_map(pair)
+    figure = basin_figure(pair)
     for axes, shown, name in zip(figure.axes, pair, ("PhiNet, published", "SimSiam"), strict=True):
         assert (*axes.get_xlim(), *axes.get_ylim()) == (-0.3, 0.5, -1, 5)
         first, second = axes.get_title().split("\n")
         assert first == f"{name}, ρ = 0.0005, σ² = 1.5"
-        assert second == f"{100 * shown.kept:.1f} % of the starts do not collapse"
+        assert second == f"{100 * shown.non_collapsed:.1f} % of the starts do not collapse"
         marked = {float(np.asarray(each.get_xdata())[0]) for each in axes.lines if each.get_color() == SINK}
         assert marked == {sink.psi for sink in shown.sinks if (sink.gamma or 0.0) < 5}
 
@@ -174,5 +174,5 @@ def test_a_start_without_an_end_stays_white(pair: tuple[Basins, Basins]) -> None
     labels = shown.labels.copy()
     labels[3, 4] = -1
     undecided = Basins(system=SYSTEM, psi=shown.psi, gamma=shown.gamma, sinks=shown.sinks, labels=labels)
-    drawn: Any = basin_map([undecided]).axes[0].collections[0].get_array()
+    drawn: Any = basin_figure([undecided]).axes[0].collections[0].get_array()
     assert np.argwhere(np.ma.getmaskarray(drawn).reshape(41, 41)).tolist() == [[3, 4]]

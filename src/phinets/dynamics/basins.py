@@ -1,4 +1,4 @@
-"""Which sink a state ends in."""
+"""Basins of attraction: which sink a state ends in, and maps of a box of starts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -6,27 +6,34 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_continuous_lyapunov
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from phinets.config.errors import UserError, require_finite
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
-from phinets.dynamics.rosenbrock import Care, Watch, follow
-from phinets.dynamics.systems import Above, Below, Floats, PhiNetPhi, SimSiam, System
+from phinets.dynamics.rosenbrock import StopCondition, Tolerance, integrate_until
+from phinets.dynamics.systems import AboveParabola, BelowParabola, Floats, PhiNetPhi, SimSiam, System
 
 Labels = NDArray[np.int64]
-Catch = Callable[[Floats], NDArray[np.bool_]]
+BasinTest = Callable[[Floats], NDArray[np.bool_]]
 """Which of the states (k, m) surely end in a certain sink."""
 UNDECIDED = -1
-"""The label of a state that was not seen to end in a sink."""
+"""The label of a state for which no sink was reached."""
 STEPS = 20_000
-"""After so many steps a state is undecided: it started on a saddle or on the border of two basins."""
+"""After this number of steps a state is undecided: it started on a saddle or on the border of two basins."""
 BLOCK = 4_000
-"""So many states are followed together: their arrays stay in the processor's cache."""
+"""Number of states integrated together: their arrays fit the processor's cache."""
+FARTHEST = 1e6
+"""Largest coordinate of a start: the flow's γ²ψ³ must not overflow."""
+LARGEST = 4001
+"""Most points per side of a map, for memory."""
+ROUGH, FINE = 1e-4, 1e-6
+"""Relative tolerances inside a basin and beside its border."""
 DIRECTIONS = 360
 RADII = np.geomspace(1e-9, 1e4, 53)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighborhood:
+class TrappingRegion:
     """An ellipsoid |L(x − center)| < radius around a sink; every state in it ends in the sink."""
 
     center: Floats
@@ -39,26 +46,25 @@ class Neighborhood:
         return inside
 
 
-def neighborhood(system: System, center: Floats, scale: Floats) -> Neighborhood:
-    """The largest ellipsoid of its shape around a sink in which the flow contracts; scale: one of each variable.
+def trapping_region(system: System, center: Floats, scale: Floats) -> TrappingRegion:
+    """The largest ellipsoid of its shape around a sink in which the flow contracts; scale: unit of each variable.
 
-    With JᵀP + PJ = −Q at the sink and LᵀL = P, any two states with PJ(x) + J(x)ᵀP < 0 between them come nearer to each
-    other in |L·|, so none leaves an ellipsoid in which that holds. Q measures each variable by its scale. The radius is
-    the largest up to which −PJ(x) − J(x)ᵀP stays above Q/10, looked at in hundreds of directions and at four radii a
-    decade. That asks for all directions of motion at each x, however thin the ellipsoid is; along x it is a polynomial
-    of degree 4 (and smooth where a variable is a logarithm), which so many places can't miss.
+    With JᵀP + PJ = −Q at the sink and LᵀL = P, the |L·| distance of two states shrinks where PJ(x) + J(x)ᵀP < 0
+    between them, so no state leaves an ellipsoid in which that holds. Q measures each variable by its scale. The radius
+    is the largest up to which −PJ(x) − J(x)ᵀP stays above Q/10, sampled in 360 directions at four radii per decade;
+    along x it is a polynomial of degree 4 (smooth where a variable is a logarithm), which this sampling resolves.
     """
     P = solve_continuous_lyapunov(system.jacobian(center).T, -np.diag(scale**-2.0))
     L = np.linalg.cholesky(P).T
     out = np.linalg.solve(L, _directions(len(P)))  # x − x* at radius 1: (k, directions)
-    with np.errstate(over="ignore", invalid="ignore"):  # far out, where a logarithm's numbers are no numbers
+    with np.errstate(over="ignore", invalid="ignore"):  # far out an exponential overflows
         J = np.moveaxis(system.jacobian(center[:, None, None] + out[:, :, None] * RADII), (0, 1), (-2, -1))
-        pulled = scale[:, None] * (P @ J) * scale
-    numbers = np.isfinite(pulled).all(axis=(-2, -1))
-    pulled = np.where(numbers[..., None, None], pulled, 0.0)  # a slope of 0 is not below −Q/10
-    worst = np.linalg.eigvalsh(pulled + np.swapaxes(pulled, -2, -1))[..., -1].max(axis=0)
-    good = np.append(worst >= -0.1, True).argmax()
-    return Neighborhood(center=center, L=L, radius=float(RADII[good - 1]) if good else 0.0)
+        contraction = scale[:, None] * (P @ J) * scale
+    finite = np.isfinite(contraction).all(axis=(-2, -1))
+    contraction = np.where(finite[..., None, None], contraction, 0.0)  # a slope of 0 is not below −Q/10
+    worst = np.linalg.eigvalsh(contraction + np.swapaxes(contraction, -2, -1))[..., -1].max(axis=0)
+    first_bad = np.append(worst >= -0.1, True).argmax()
+    return TrappingRegion(center=center, L=L, radius=float(RADII[first_bad - 1]) if first_bad else 0.0)
 
 
 def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
@@ -67,104 +73,100 @@ def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
 
 
 def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Labels:
-    """The number of the sink that each state ends in, as `sinks_of` counts them, or UNDECIDED: (k, n) → (n,).
+    """The number of the sink that each state ends in, in the order of `sinks_of`, or UNDECIDED: (k, n) → (n,).
 
-    A state is followed until it enters the neighborhood of a sink. On PhiNet's plane every state ends in an
+    A state is integrated until it enters the trapping region of a sink. On PhiNet's plane every state ends in an
     equilibrium: |ψ| falls where it is large, and Dulac's function 1/ψ² gives div (flow/ψ²) = −s(1+γ²), less sψ² where
-    corrected, so that there is no cycle. SimSiam's line is cut exactly, at its equilibria.
+    corrected, so that there is no cycle. SimSiam's line is divided exactly, at its equilibria.
     """
     if isinstance(system, SimSiam):
-        return _on_the_line(system, starts[0])
+        return _labels_on_line(system, starts[0])
     if isinstance(system, PhiNetPhi):
-        return _around_the_parabola(system, starts, rtol)
+        return _labels_around_parabola(system, starts, rtol)
     sinks = {number: np.array(sink.state) for number, sink in enumerate(sinks_of(system))}
-    return _ends(system, starts, _neighborhoods(system, sinks), rtol)
+    return _labels(system, starts, _trapping_regions(system, sinks), rtol)
 
 
-def _neighborhoods(system: System, sinks: Mapping[int, Floats]) -> dict[int, Catch]:
-    """What is near enough to each sink, which is given by its state."""
+def _trapping_regions(system: System, sinks: Mapping[int, Floats]) -> dict[int, BasinTest]:
+    """The trapping region of each sink, given by its state."""
     return {
-        label: neighborhood(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
+        label: trapping_region(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
         for label, sink in sinks.items()
     }
 
 
-def _ends(system: System, starts: Floats, around: Mapping[int, Catch], rtol: float) -> Labels:
-    """The label of what catches each start."""
+def _labels(system: System, starts: Floats, regions: Mapping[int, BasinTest], rtol: float) -> Labels:
+    """The label of the region that each start enters first."""
     labels = np.full(starts.shape[1], UNDECIDED)
-    care = Care(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
+    tolerance = Tolerance(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
     for first in range(0, starts.shape[1], BLOCK):
         block = labels[first : first + BLOCK]
-        follow(system, starts[:, first : first + BLOCK], _catcher(block, around), care)
+        integrate_until(system, starts[:, first : first + BLOCK], _stop_in_basin(block, regions), tolerance)
     return labels
 
 
-def _catcher(labels: Labels, around: Mapping[int, Catch]) -> Watch:
-    """A watcher that lets a state go once it is beside a sink, and writes down which."""
+def _stop_in_basin(labels: Labels, regions: Mapping[int, BasinTest]) -> StopCondition:
+    """Stop a state that has entered a region, and record the region's label."""
 
-    def caught(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
-        over = np.zeros(len(points), dtype=bool)
-        for label, holds in around.items():
+    def stop(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
+        finished = np.zeros(len(points), dtype=bool)
+        for label, holds in regions.items():
             inside = holds(states)
             labels[points[inside]] = label
-            over |= inside
-        return over
+            finished |= inside
+        return finished
 
-    return caught
+    return stop
 
 
-def _around_the_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labels:
-    """By way of the coordinates of `parabola`, for the starts above and on it, and on both sides below it."""
+def _labels_around_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labels:
+    """In the coordinates of `AboveParabola` for starts above and on it, of `BelowParabola` on each side below it."""
     phi, psi, gamma = starts
     off = psi**2 - phi
     omega: Floats = np.sqrt(np.abs(off))
     sinks = dict(enumerate(sinks_of(system)))
     origin = next(label for label, sink in sinks.items() if sink.collapsed)
-    labels = np.full(len(phi), origin)  # what has no φ gets none
-    above, on = Above(**asdict(system)), off <= 0
-    caught = _neighborhoods(above, {k: np.array([sink.psi, 0.0, sink["gamma"]]) for k, sink in sinks.items()})
-    labels[on] = _ends(above, np.stack([psi, omega, gamma])[:, on], caught, rtol)
+    labels = np.full(len(phi), origin)  # without φ the state collapses
+    above, on = AboveParabola(**asdict(system)), off <= 0
+    regions = _trapping_regions(above, {k: np.array([sink.psi, 0.0, sink["gamma"]]) for k, sink in sinks.items()})
+    labels[on] = _labels(above, np.stack([psi, omega, gamma])[:, on], regions, rtol)
     for side in (1, -1):
-        below, under = Below(**asdict(system), side=side), (off > 0) & (side * psi > 0) & (phi > 0)
-        there = {k: sink for k, sink in sinks.items() if side * sink.psi > 0}
-        caught = {
-            k: neighborhood(below, _below(sink), np.array([1.0, abs(sink.psi), 1.0])).holds for k, sink in there.items()
-        }
+        below, under = BelowParabola(**asdict(system), side=side), (off > 0) & (side * psi > 0) & (phi > 0)
+        regions = {origin: below.collapses}
+        for k, sink in sinks.items():
+            if side * sink.psi > 0:
+                center = np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
+                regions[k] = trapping_region(below, center, np.array([1.0, abs(sink.psi), 1.0])).holds
         states = np.stack([np.log(phi[under]) / 2, omega[under], gamma[under]])
-        labels[under] = _ends(below, states, {origin: below.collapses, **caught}, rtol)
+        labels[under] = _labels(below, states, regions, rtol)
     return labels
 
 
-def _below(sink: Equilibrium) -> Floats:
-    """A sink in the coordinates of `Below`."""
-    return np.array([np.log(abs(sink.psi)), 0.0, sink["gamma"]])
-
-
 def _finest(system: System) -> float:
-    """The ψ of the finest structure: the saddle at ψ ≈ ρ beside the origin; where ρ is large there is none."""
+    """The ψ of the finest structure: the saddle at ψ ≈ ρ beside the origin; for large ρ, 1."""
     return min(system.rho, 1.0)
 
 
 def _scales(system: System, psi: float) -> Floats:
-    """What counts as one of each variable where ψ is of this size; γ stands beside 1, and y is a logarithm."""
+    """The unit of each variable where ψ has this size; 1 for γ, and for y, a logarithm."""
     return np.array([1.0 if name in ("gamma", "y") else psi for name in system.variables])
 
 
-def _on_the_line(system: SimSiam, psi: Floats) -> Labels:
-    """The next equilibrium in the direction of the flow, which is the same between two of them."""
-    found = equilibria(system)
-    rest = np.array([each.psi for each in found])
+def _labels_on_line(system: SimSiam, psi: Floats) -> Labels:
+    """The next equilibrium in the direction of the flow, which is constant between two equilibria."""
+    points = equilibria(system)
+    psis = np.array([each.psi for each in points])
     number = {each: k for k, each in enumerate(sinks_of(system))}
-    label = np.array([UNDECIDED, *(number.get(each, UNDECIDED) for each in found), UNDECIDED])
-    ends = np.concatenate([[rest[0] - 1], rest, [rest[-1] + 1]])
+    label = np.array([UNDECIDED, *(number.get(each, UNDECIDED) for each in points), UNDECIDED])
+    ends = np.concatenate([[psis[0] - 1], psis, [psis[-1] + 1]])
     rises = system.flow((ends[1:] + ends[:-1])[None] / 2)[0] > 0
-    gap = np.searchsorted(rest, psi)
-    on = rest[np.minimum(gap, len(rest) - 1)] == psi
+    gap = np.searchsorted(psis, psi)
+    on = psis[np.minimum(gap, len(psis) - 1)] == psi
     return np.where(on | rises[gap], label[gap + 1], label[gap])
 
 
 def _directions(variables: int) -> Floats:
-    """Unit vectors all around, evenly: (k, n)."""
+    """Evenly spread unit vectors: (k, n)."""
     if variables == 2:
         angle = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
         return np.stack([np.cos(angle), np.sin(angle)])
@@ -173,14 +175,6 @@ def _directions(variables: int) -> Floats:
     wide = np.sqrt(1 - height**2)
     sphere: Floats = np.stack([wide * np.cos(turn), wide * np.sin(turn), height])
     return sphere
-
-
-FARTHEST = 1e6
-"""Beyond this no start is followed: the flow's γ²ψ³ must stay a number."""
-LARGEST = 4001
-"""Points a side: more fill the memory."""
-ROUGH, FINE = 1e-4, 1e-6
-"""Relative tolerances inside a basin and beside its border."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +206,7 @@ class Basins:
     """(N,): the rows' γ."""
     sinks: tuple[Equilibrium, ...]
     labels: Labels
-    """(N, N), one row a γ: the number of the sink, or −1 where none was reached."""
+    """(N, N), one row per γ: the number of the sink, or −1 where none was reached."""
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -220,59 +214,56 @@ class Basins:
         return tuple(float(np.mean(self.labels == number)) for number in range(len(self.sinks)))
 
     @property
-    def kept(self) -> float:
+    def non_collapsed(self) -> float:
         """The share of starts that ends in a sink that is not collapsed."""
         return float(sum(share for share, sink in zip(self.shares, self.sinks, strict=True) if not sink.collapsed))
 
     @property
     def undecided(self) -> int:
-        """The number of starts that were not seen to end in a sink: on a border, on a saddle, or on a cycle."""
+        """The number of starts for which no sink was reached: on a border, on a saddle, or on a cycle."""
         return int(np.sum(self.labels == UNDECIDED))
 
 
 def basins(system: AnySystem, box: Box, grid: int = 401, start: Mapping[str, float] | None = None) -> Basins:
     """Which sink each point of a grid × grid map ends in, its edges included.
 
-    A further variable starts where the flow takes it anyway, φ at ψ² and slow at ψ, or at the number that `start` gives
-    it. All points are followed at the tolerance ROUGH; then those that have a neighbor with another end, again and
-    again until there is no new one, at FINE: what is wrong with a rough map is its borders.
+    A further variable starts on its slow manifold, φ at ψ² and slow at ψ, or at its value in `start`. All points are
+    integrated at the tolerance ROUGH; then border points are repeated at FINE until no new border point appears.
     """
     if not 2 <= grid <= LARGEST:
-        raise UserError(f"grid is {grid}, but a map has 2 to {LARGEST} points a side, e.g. 401.")
+        raise UserError(f"grid is {grid}, but a map has 2 to {LARGEST} points per side, e.g. 401.")
     psi, gamma = np.linspace(box.psi_min, box.psi_max, grid), np.linspace(box.gamma_min, box.gamma_max, grid)
-    states = _starts(system, psi, gamma, start or {})
+    states = _initial_states(system, psi, gamma, start or {})
     labels = destinations(system, states, ROUGH)
     fine = np.full(labels.shape, isinstance(system, SimSiam))
-    while len(again := np.flatnonzero(_border(labels.reshape(grid, grid)).ravel() & ~fine)):
-        labels[again] = destinations(system, states[:, again], FINE)
-        fine[again] = True
+    while len(border := np.flatnonzero(_border_points(labels.reshape(grid, grid)).ravel() & ~fine)):
+        labels[border] = destinations(system, states[:, border], FINE)
+        fine[border] = True
     return Basins(system=system, psi=psi, gamma=gamma, sinks=sinks_of(system), labels=labels.reshape(grid, grid))
 
 
-def simsiam_beside(system: AnySystem, box: Box, grid: int = 401) -> Basins:
+def simsiam_basins(system: AnySystem, box: Box, grid: int = 401) -> Basins:
     """SimSiam on the same box, with the same σ² and ρ; its ends do not depend on γ."""
     return basins(SimSiam(sigma2=system.sigma2, rho=system.rho), box, grid)
 
 
-def _starts(system: AnySystem, psi: Floats, gamma: Floats, start: Mapping[str, float]) -> Floats:
+def _initial_states(system: AnySystem, psi: Floats, gamma: Floats, start: Mapping[str, float]) -> Floats:
     """(k, N·N), row after row."""
-    across, along = (each.ravel() for each in np.meshgrid(psi, gamma))
-    values = {"psi": across, "gamma": along, "phi": across**2, "slow": across}
+    psi_grid, gamma_grid = (each.ravel() for each in np.meshgrid(psi, gamma))
+    values = {"psi": psi_grid, "gamma": gamma_grid, "phi": psi_grid**2, "slow": psi_grid}
     for name, value in start.items():
         if name not in system.variables or name in ("psi", "gamma"):
-            raise UserError(f"{name} {value} has no use: this flow moves {', '.join(system.variables)}. Leave it out.")
+            raise UserError(
+                f"{name} {value} does not apply: the flow's variables are {', '.join(system.variables)}. Leave it out."
+            )
         if not abs(value) <= FARTHEST or (name == "phi" and value < 0):
             raise UserError(f"{name} starts at {value}; give a number up to {FARTHEST:g}, and for phi none below 0.")
-        values[name] = np.full_like(across, value)
+        values[name] = np.full_like(psi_grid, value)
     return np.stack([values[name] for name in system.variables])
 
 
-def _border(labels: Labels) -> NDArray[np.bool_]:
+def _border_points(labels: Labels) -> NDArray[np.bool_]:
     """Which points have one of their eight neighbors in another basin, or are undecided."""
-    padded = np.pad(labels, 1, mode="edge")
-    rows, columns = labels.shape
-    border: NDArray[np.bool_] = labels == UNDECIDED
-    for i in range(3):
-        for j in range(3):
-            border |= padded[i : i + rows, j : j + columns] != labels
+    several = maximum_filter(labels, 3, mode="nearest") != minimum_filter(labels, 3, mode="nearest")
+    border: NDArray[np.bool_] = several | (labels == UNDECIDED)
     return border

@@ -1,4 +1,4 @@
-"""How the commutators C₁ = [Φ, G], C₂ = [Φ, H], C₃ = [G, H] move at symmetric weights: as printed, and right.
+"""Time derivatives of C₁ = [Φ, G], C₂ = [Φ, H], C₃ = [G, H] at symmetric weights: as printed, and right.
 
 G = W_g and H = W_h are symmetric, Φ = W_fW_fᵀ, s = 1 + σ², K = H(I + G²)H. Put Φ̇, Ġ, Ḣ of the matrix flow into
 [Φ̇, G] + [Φ, Ġ] and so on, and use [AB, C] = A[B, C] + [A, C]B: every term is a sum of products L·C·R, linear in one C.
@@ -10,7 +10,11 @@ G = W_g and H = W_h are symmetric, Φ = W_fW_fᵀ, s = 1 + σ², K = H(I + G²)H
     Ċ₃ = −2ρC₃ + s(I+G²)(HC₁ − C₃Φ) − (I+G)C₁ + C₂H + { −sHC₂H published, −s(GHC₂H + C₃HΦH) corrected }
 
 They hold at symmetric weights only, and the flow leaves those: Ẇ_h of symmetric weights is symmetric only where they
-commute. So these equations tell the first moment after a symmetric start, not the whole path.
+commute. So these equations hold at a symmetric start, not along the whole trajectory.
+
+The paper's K stacks the columns, ξ = vec C₁, η = vec C₂, ζ = vec C₃: d/dt (ξ, η, ζ) = −(3ρI + K)(ξ, η, ζ), with nine
+blocks K_ij of (m², m²). Alignment follows where the symmetric part of 3ρI + K stays positive definite along the flow
+(Tian et al. 2021, Lemma 2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +34,7 @@ class Term:
     """A sum of products L·C·R in one commutator."""
 
     name: str
-    """As one would write it."""
+    """As a formula."""
     of: str
     """Which commutator: C1, C2 or C3."""
     pieces: tuple[tuple[Floats, Floats], ...]
@@ -46,8 +50,8 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Symmetric weights, and the flow's numbers there."""
+class SymmetricWeights:
+    """Symmetric weights with σ² and ρ."""
 
     Phi: Floats
     G: Floats
@@ -72,13 +76,13 @@ class Place:
         return {name: commutator(a, b) for name, (a, b) in zip(NAMES, pairs, strict=True)}
 
 
-def place(system: MatrixFlow, weights: Weights) -> Place:
-    """The place of some weights; only the symmetric parts of W_g and W_h count."""
+def symmetric_weights(system: MatrixFlow, weights: Weights) -> SymmetricWeights:
+    """The symmetric parts of some weights."""
     f, g, h = weights["W_f"], weights["W_g"], weights["W_h"]
-    return Place(Phi=f @ f.T, G=(g + g.T) / 2, H=(h + h.T) / 2, sigma2=system.sigma2, rho=system.rho)
+    return SymmetricWeights(Phi=f @ f.T, G=(g + g.T) / 2, H=(h + h.T) / 2, sigma2=system.sigma2, rho=system.rho)
 
 
-def commutator_rates(version: Version, at: Place) -> dict[str, Floats]:
+def commutator_rates(version: Version, at: SymmetricWeights) -> dict[str, Floats]:
     """Ċ₁, Ċ₂, Ċ₃ by the right equations above."""
     C = at.commutators
     return {name: sum_of(terms, C) for name, terms in right_terms(version, at).items()}
@@ -107,17 +111,17 @@ def total(matrices: Sequence[Floats]) -> Floats:
     return summed
 
 
-def right_terms(version: Version, at: Place) -> dict[str, tuple[Term, ...]]:
+def right_terms(version: Version, at: SymmetricWeights) -> dict[str, tuple[Term, ...]]:
     """The terms of the right equations, grouped as the paper groups its own."""
     return {"C1": _right_c1(version, at), "C2": _right_c2(at), "C3": _right_c3(version, at)}
 
 
-def printed_terms(at: Place) -> dict[str, tuple[Term, ...]]:
-    """The terms of Ċ₁, Ċ₂, Ċ₃ as the paper's appendix prints them, letter by letter."""
+def printed_terms(at: SymmetricWeights) -> dict[str, tuple[Term, ...]]:
+    """The terms of Ċ₁, Ċ₂, Ċ₃ as the paper's appendix prints them."""
     return {"C1": _printed_c1(at), "C2": _printed_c2(at), "C3": _printed_c3(at)}
 
 
-def _printed_c1(at: Place) -> tuple[Term, ...]:
+def _printed_c1(at: SymmetricWeights) -> tuple[Term, ...]:
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     inner = G @ G @ H
     return (
@@ -137,20 +141,20 @@ def _printed_c1(at: Place) -> tuple[Term, ...]:
     )
 
 
-def _right_c1(version: Version, at: Place) -> tuple[Term, ...]:
+def _right_c1(version: Version, at: SymmetricWeights) -> tuple[Term, ...]:
     """The printed Ċ₁ is right for the printed flow; the corrected one has another Ẇ_g, and so other terms."""
     if version == "published":
         return _printed_c1(at)
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    kept = tuple(term for term in _printed_c1(at) if term.name != "−s(HΦC₂ + C₂ΦH)")
+    shared = tuple(term for term in _printed_c1(at) if term.name != "−s(HΦC₂ + C₂ΦH)")
     return (
-        *kept,
+        *shared,
         Term("−sG(HΦC₂ + C₂ΦH)", "C2", ((-s * G @ H @ Phi, one), (-s * G, Phi @ H))),
         Term("−sC₁HΦH", "C1", ((-s * one, H @ Phi @ H),)),
     )
 
 
-def _printed_c2(at: Place) -> tuple[Term, ...]:
+def _printed_c2(at: SymmetricWeights) -> tuple[Term, ...]:
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     K = H @ (one + G @ G) @ H
     return (
@@ -167,7 +171,7 @@ def _printed_c2(at: Place) -> tuple[Term, ...]:
     )
 
 
-def _right_c2(at: Place) -> tuple[Term, ...]:
+def _right_c2(at: SymmetricWeights) -> tuple[Term, ...]:
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     Q = one + G @ G
     K = H @ Q @ H
@@ -185,7 +189,7 @@ def _right_c2(at: Place) -> tuple[Term, ...]:
     )
 
 
-def _printed_c3(at: Place) -> tuple[Term, ...]:
+def _printed_c3(at: SymmetricWeights) -> tuple[Term, ...]:
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     Q = one + G @ G
     return (
@@ -197,7 +201,7 @@ def _printed_c3(at: Place) -> tuple[Term, ...]:
     )
 
 
-def _right_c3(version: Version, at: Place) -> tuple[Term, ...]:
+def _right_c3(version: Version, at: SymmetricWeights) -> tuple[Term, ...]:
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     Q = one + G @ G
     own = (
@@ -219,12 +223,12 @@ def _right_c3(version: Version, at: Place) -> tuple[Term, ...]:
 
 def verdicts(printed: Sequence[Term], right: Sequence[Term]) -> dict[str, str]:
     """What each printed term is: `right` (it stands in the right equation), `sign` (its negative does), or `wrong`."""
-    known = [(term.of, term.operator()) for term in right]
+    operators = [(term.of, term.operator()) for term in right]
 
     def verdict(term: Term) -> str:
         own = term.operator()
         for word, sign in (("right", 1), ("sign", -1)):
-            if any(of == term.of and np.allclose(own, sign * other, rtol=1e-9, atol=1e-12) for of, other in known):
+            if any(of == term.of and np.allclose(own, sign * other, rtol=1e-9, atol=1e-12) for of, other in operators):
                 return word
         return "wrong"
 
@@ -236,21 +240,21 @@ def missing(printed: Sequence[Term], right: Sequence[Term]) -> list[str]:
     return [name for name, word in verdicts(right, printed).items() if word != "right"]
 
 
-def right_blocks(version: Version, at: Place) -> dict[str, Floats]:
+def right_blocks(version: Version, at: SymmetricWeights) -> dict[str, Floats]:
     """K₁₁ … K₃₃ that follow from the right equations; 3ρ is taken off the diagonal, so K₃₃ holds a −ρ."""
     size = len(at.Phi) ** 2
-    found = {}
+    blocks = {}
     for i, terms in enumerate(right_terms(version, at).values(), 1):
         for j, name in enumerate(NAMES, 1):
             whole = sum((term.operator() for term in terms if term.of == name), np.zeros((size, size)))
-            found[f"K{i}{j}"] = -whole - (3 * at.rho * np.eye(size) if i == j else 0)
-    return found
+            blocks[f"K{i}{j}"] = -whole - (3 * at.rho * np.eye(size) if i == j else 0)
+    return blocks
 
 
-def printed_blocks(at: Place) -> dict[str, Floats]:
+def printed_blocks(at: SymmetricWeights) -> dict[str, Floats]:
     """K₁₁ … K₃₃ as the appendix prints them.
 
-    K₁₁ adds the (m, m) matrix W_h(I + W_g) to an (m², m²) one; it is read as I ⊕ W_h(I + W_g), the only sense it has.
+    K₁₁ adds the (m, m) matrix W_h(I + W_g) to an (m², m²) one; it is read as I ⊕ W_h(I + W_g).
     """
     Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
     Q = one + G @ G
@@ -274,23 +278,23 @@ def plus(a: Floats, b: Floats) -> Floats:
     return np.kron(a, b) + np.kron(b, a)
 
 
-def stacked(at: Place) -> Floats:
+def stack_columns(at: SymmetricWeights) -> Floats:
     """ξ, η, ζ one below the other, columns stacked: (3, m²)."""
     return np.stack([at.commutators[name].ravel(order="F") for name in NAMES])
 
 
-def block_errors(version: Version, at: Place) -> dict[str, float]:
-    """How far each printed K_ij moves the rate from where the right one does: ‖(K − K′)C_j‖ / ‖K′C_j‖."""
-    right, printed, columns = right_blocks(version, at), printed_blocks(at), stacked(at)
-    found = {}
+def block_errors(version: Version, at: SymmetricWeights) -> dict[str, float]:
+    """Relative error of each printed K_ij: ‖(K − K′)C_j‖ / ‖K′C_j‖ with the right K′."""
+    right, printed, columns = right_blocks(version, at), printed_blocks(at), stack_columns(at)
+    errors = {}
     for name, block in right.items():
         column = columns[int(name[2]) - 1]
         size = float(np.linalg.norm(block @ column))
-        found[name] = float(np.linalg.norm((printed[name] - block) @ column)) / max(size, 1e-300)
-    return found
+        errors[name] = float(np.linalg.norm((printed[name] - block) @ column)) / max(size, 1e-300)
+    return errors
 
 
-def smallest_eigenvalue(version: Version, at: Place) -> float:
+def smallest_eigenvalue(version: Version, at: SymmetricWeights) -> float:
     """λ_min of the symmetric part of the right 3ρI + K; where it is above 0, the commutators shrink at this rate."""
     blocks = right_blocks(version, at)
     whole = np.block([[blocks[f"K{i}{j}"] for j in (1, 2, 3)] for i in (1, 2, 3)])

@@ -1,4 +1,4 @@
-"""From the equations of an equilibrium to one polynomial in one unknown, exactly.
+"""All equilibria of the eigenvalue dynamics and their kinds, from one polynomial in one unknown, solved exactly.
 
 In the units u = sψ, v = sγψ, r = sρ, c = 1/s² an equilibrium with ψ ≠ 0 is a point of a plane curve. In both versions
 ψ̇ = 0 says
@@ -9,11 +9,11 @@ and γ̇ = 0 says rv = c(1 − v)u⁴ (corrected) or rv = c(1 − u)u⁴ (publis
 
     v³ − v² − u(1 − u)v + c(1 − w)u⁴ = 0,  w = v or u,
 
-on which r is a function; weight decay picks the points where it has a given value, and a saddle-node is where r turns.
+on which r is a function. Weight decay selects the points with its value of r; a saddle-node is an extremum of r.
 ψ = 0 leaves γ̇ = −ργ, so the origin is the one equilibrium there. With 1 + γ ≤ ((1 + √2)/2)(1 + γ²), ψ̇ = 0 bounds
 |u| by (1 + √2)/2 < 2.
 
-Where r is given, γ̇ = 0 is linear in v, and ψ̇ = 0 times a square becomes a polynomial in u of degree 10:
+For a given r, γ̇ = 0 is linear in v, and ψ̇ = 0 times a square becomes a polynomial in u of degree 10:
 (r + cu⁴)²(u − u² − r) + cru⁴ (corrected), r²(u − u² − r) + rc(1 − u)u⁴ − c²(1 − u)²u⁸ (published).
 """
 
@@ -32,7 +32,7 @@ InV = list[Polynomial]
 """A polynomial in v whose coefficients are polynomials in u, lowest power first."""
 BOUND = 2
 ON_THE_CURVE = Fraction(1, 10**12)
-"""How far from 0 the curve's polynomial may be at a point of it. A u whose v are two complex ones gives no point."""
+"""Largest value of the curve's polynomial at a point of it; a u with two complex v gives no point."""
 ONE, U = polynomial(1), polynomial(0, 1)
 MINUS = polynomial(-1)
 TURN = polynomial(1, -2)
@@ -55,12 +55,12 @@ class Curve:
             whole = add(polynomial(r), sharp)
             roots = real_roots(add(multiply(whole, whole, simsiam), multiply(polynomial(r), sharp)), BOUND)
             return [(u, self.c * u**4 / (r + self.c * u**4)) for u in roots]
-        bent = multiply(sharp, polynomial(1, -1))
-        terms = add(multiply(polynomial(r * r), simsiam), multiply(polynomial(r), bent))
-        roots = real_roots(add(terms, multiply(MINUS, bent, bent)), BOUND)
+        quintic = multiply(sharp, polynomial(1, -1))
+        terms = add(multiply(polynomial(r * r), simsiam), multiply(polynomial(r), quintic))
+        roots = real_roots(add(terms, multiply(MINUS, quintic, quintic)), BOUND)
         return [(u, self.c * (1 - u) * u**4 / r) for u in roots]
 
-    def decay(self, u: Fraction, v: Fraction) -> Fraction:
+    def scaled_decay(self, u: Fraction, v: Fraction) -> Fraction:
         """r at a point of the curve."""
         return u * (1 - u) + v * (1 - v)
 
@@ -72,13 +72,13 @@ class Curve:
             return [sharp, add(by_v, multiply(MINUS, sharp)), MINUS, ONE]
         return [multiply(sharp, polynomial(1, -1)), by_v, MINUS, ONE]
 
-    def turns(self) -> list[tuple[Fraction, Fraction]]:
-        """The points where r turns along the curve: r_u F_v − r_v F_u = 0."""
+    def saddle_nodes(self) -> list[tuple[Fraction, Fraction]]:
+        """The points where r has an extremum along the curve: r_u F_v − r_v F_u = 0."""
         F = self.equation()
         F_u, F_v = [derivative(each) for each in F], [multiply(polynomial(k), each) for k, each in enumerate(F)][1:]
         return self.zeros(_plus(_times([TURN], F_v), _times([MINUS, polynomial(2)], F_u)))
 
-    def wobbles(self, k: Fraction) -> list[tuple[Fraction, Fraction]]:
+    def hopf_points(self, k: Fraction) -> list[tuple[Fraction, Fraction]]:
         """The points where X-PhiNet of rate κ = k/s has two eigenvalues ±iω, ω > 0: a Hopf bifurcation.
 
         Let A be the Jacobian of (ψ, γ) at a fixed slow, and J PhiNet's own. X-PhiNet's eigenvalues are the roots of
@@ -88,13 +88,13 @@ class Curve:
         sharp = polynomial(0, 0, 0, 0, self.c)
         corrected = self.version == "corrected"
         r: InV = [polynomial(0, 1, -1), ONE, MINUS]
-        top: InV = [polynomial(0, 1, -2), [], polynomial(-2)]  # sA₁₁ = u − 2(u² + v²)
-        bottom = _times([MINUS], _plus(r, [sharp] if corrected else []))  # sA₂₂ = −r, less cu⁴ where γ̇ holds −sγψ⁴
+        a11: InV = [polynomial(0, 1, -2), [], polynomial(-2)]  # sA₁₁ = u − 2(u² + v²)
+        a22 = _times([MINUS], _plus(r, [sharp] if corrected else []))  # sA₂₂ = −r, less cu⁴ where γ̇ holds −sγψ⁴
         twist: InV = [sharp, multiply(polynomial(-2), sharp)]  # s²A₁₂A₂₃ = cu⁴(1 − 2v)
         gain: InV = [polynomial(2), polynomial(-4)] if corrected else [polynomial(2, -4)]  # A₂₁/A₂₃
-        det_a = _plus(_times(top, bottom), _times([MINUS], _times(twist, gain)))
-        det_j = _plus(det_a, _plus(_times([[], ONE], bottom), _times([MINUS], twist)))
-        trace_a = _plus(top, bottom)
+        det_a = _plus(_times(a11, a22), _times([MINUS], _times(twist, gain)))
+        det_j = _plus(det_a, _plus(_times([[], ONE], a22), _times([MINUS], twist)))
+        trace_a = _plus(a11, a22)
         squared = _plus(det_a, _times([polynomial(-k)], _plus(trace_a, [[], ONE])))
         balance = _plus(
             _times(_plus([polynomial(k)], _times([MINUS], trace_a)), squared), _times([polynomial(-k)], det_j)
@@ -164,18 +164,18 @@ def _value(G: InV, u: Fraction, v: Fraction) -> Fraction:
 AnySystem = SimSiam | PhiNet | PhiNetPhi | XPhiNet
 Kind = Literal["sink", "source", "saddle", "degenerate"]
 STILL = 1e-7
-"""An eigenvalue whose real part is below this share of ρ (of κ, where that is smaller) counts as zero. At a saddle-node
-whose ρ is rounded to a float the two that meet are 1e-8 apart and move at 1e-8 of ρ; no float tells them apart."""
+"""An eigenvalue whose real part is below this share of ρ (of κ, if smaller) counts as zero. At a saddle-node whose ρ is
+rounded to a float the two equilibria are 1e-8 apart with eigenvalues of 1e-8 of ρ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equilibrium:
-    """A state that the flow leaves where it is."""
+    """A state where the flow is zero."""
 
     variables: tuple[str, ...]
     """The names of the numbers of a state."""
     state: tuple[float, ...]
-    """One number a variable."""
+    """The value of each variable."""
     eigenvalues: tuple[complex, ...]
     """Of the Jacobian, fastest decay first."""
     kind: Kind
@@ -196,7 +196,7 @@ class Equilibrium:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the encoder has forgotten everything: ψ = 0, and with it all else."""
+        """Whether the representation has collapsed: ψ = 0, and with it every variable."""
         return self.psi == 0
 
     def plain(self) -> dict[str, Any]:
@@ -209,11 +209,14 @@ class Equilibrium:
 def equilibria(system: AnySystem) -> tuple[Equilibrium, ...]:
     """All real equilibria, by ascending ψ, each to the last digit of a float.
 
-    They are the origin and the real roots of one polynomial (`elimination`; SimSiam's is τu − u² − r), counted and
-    narrowed down in whole numbers. σ², ρ and τ mean the decimals that they are written as. A state of `phinet-phi`
-    rests only on the parabola, since d/dt (ψ² − φ) = −2ρ(ψ² − φ); one of `x-phinet` only with slow = ψ, since
-    d/dt slow = κ(ψ − slow). On both the equations left are PhiNet's. Kinds come from eigenvalues in floats, which tell
-    the slowest rate, ρ, from zero beside the fastest, of size 1/s, down to sρ = 1e-12: below it nothing is told.
+    They are the origin and the real roots of one polynomial (`Curve.equilibria`; SimSiam's is τu − u² − r), isolated in
+    integer arithmetic. σ², ρ and τ mean the decimals that they print as. An equilibrium of `phinet-phi` lies on the
+    parabola, since d/dt (ψ² − φ) = −2ρ(ψ² − φ); one of `x-phinet` has slow = ψ, since d/dt slow = κ(ψ − slow). The
+    other equations are PhiNet's. Kinds come from eigenvalues in floats, which separate the slowest rate, ρ, from zero
+    beside the fastest, of size 1/s, down to sρ = 1e-12.
+
+    Raises:
+        UserError: sρ is below 1e-12.
     """
     if system.s * system.rho < LEAST:
         raise UserError(
@@ -228,16 +231,16 @@ def equilibria(system: AnySystem) -> tuple[Equilibrium, ...]:
         points = Curve(c=1 / s**2, version=system.version).equilibria(r)
     origin = tuple(0.0 for _ in system.variables)
     states = [origin, *(state_at(system, u / s, v / u) for u, v in points)]
-    return tuple(judged(system, state) for state in sorted(states, key=lambda state: state[_place(system)]))
+    return tuple(equilibrium_at(system, state) for state in sorted(states, key=lambda state: state[_psi_index(system)]))
 
 
 def state_at(system: AnySystem, psi: Fraction, gamma: Fraction) -> tuple[float, ...]:
-    """A state that rests, from its ψ and γ: φ = ψ², slow = ψ."""
+    """The full state of an equilibrium from its ψ and γ: φ = ψ², slow = ψ."""
     values = {"psi": float(psi), "gamma": float(gamma), "phi": float(psi**2), "slow": float(psi)}
     return tuple(values[name] for name in system.variables)
 
 
-def judged(system: AnySystem, state: Sequence[float]) -> Equilibrium:
+def equilibrium_at(system: AnySystem, state: Sequence[float]) -> Equilibrium:
     """The equilibrium at this state, with its eigenvalues and kind."""
     eigenvalues = np.linalg.eigvals(system.jacobian(np.array(state)))
     ordered = sorted((complex(each) for each in eigenvalues), key=lambda each: (each.real, each.imag))
@@ -255,7 +258,7 @@ def _kind(eigenvalues: Sequence[complex], still: float) -> Kind:
     return "source" if min(rates) > 0 else "saddle"
 
 
-def _place(system: AnySystem) -> int:
+def _psi_index(system: AnySystem) -> int:
     return system.variables.index("psi")
 
 

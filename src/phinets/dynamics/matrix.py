@@ -30,7 +30,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from phinets.config.errors import UserError
-from phinets.dynamics.systems import Floats, Setting, Version
+from phinets.dynamics.systems import Floats, Parameters, Version
 
 Weights = Mapping[str, Floats]
 """Matrices by name: W_f (m, d), W_g and W_h (m, m), W_s (m, d)."""
@@ -52,14 +52,14 @@ class MatrixSystem(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slow(Setting):
+class _Slow(Parameters):
     """What has a slow encoder."""
 
     kappa: float = 0.33
     """κ > 0: how fast the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def __post_init__(self) -> None:
-        Setting.__post_init__(self)
+        Parameters.__post_init__(self)
         if self.kappa <= 0:
             raise UserError(
                 f"kappa is {self.kappa}, but the slow encoder must follow: give a number above 0, e.g. 0.1."
@@ -67,7 +67,7 @@ class _Slow(Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixFlow(Setting):
+class MatrixFlow(Parameters):
     """PhiNet's matrix flow (the paper's Section 4): T₁ = T₂ = W_f.
 
     `published` has R₂ = sZ − W_f in Ẇ_g, where the loss gives sW_gZ − W_f; its other two equations are the loss's own.
@@ -82,7 +82,7 @@ class MatrixFlow(Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixSimSiam(Setting):
+class MatrixSimSiam(Parameters):
     """SimSiam's matrix flow with the target τW_f (Tian et al. 2021): no g, T₁ = τW_f.
 
     τ is held constant. For a slow target that is an approximation: it needs W_s = τW_f with one lasting τ in every
@@ -94,7 +94,7 @@ class MatrixSimSiam(Setting):
     """τ > 0: the size of the target beside the encoder; 1 is SimSiam."""
 
     def __post_init__(self) -> None:
-        Setting.__post_init__(self)
+        Parameters.__post_init__(self)
         if self.tau <= 0:
             raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
 
@@ -129,51 +129,51 @@ class MatrixXPhiNet(_Slow):
         return _two_predictions(self, self.version, weights, weights["W_s"]) | slow
 
 
-def _one_prediction(setting: Setting, weights: Weights, target: Floats) -> dict[str, Floats]:
+def _one_prediction(parameters: Parameters, weights: Weights, target: Floats) -> dict[str, Floats]:
     f, h = weights["W_f"], weights["W_h"]
-    back = setting.s * h @ f - target
-    return {"W_f": -h.T @ back - setting.rho * f, "W_h": -back @ f.T - setting.rho * h}
+    residual = parameters.s * h @ f - target
+    return {"W_f": -h.T @ residual - parameters.rho * f, "W_h": -residual @ f.T - parameters.rho * h}
 
 
-def _two_predictions(setting: Setting, version: Version, weights: Weights, target: Floats) -> dict[str, Floats]:
+def _two_predictions(parameters: Parameters, version: Version, weights: Weights, target: Floats) -> dict[str, Floats]:
     f, g, h = weights["W_f"], weights["W_g"], weights["W_h"]
     code = h @ f
-    second = setting.s * g @ code - target
-    back = setting.s * code - f + g.T @ second
-    seen_by_g = second if version == "corrected" else setting.s * code - target
+    residual2 = parameters.s * g @ code - target
+    residual = parameters.s * code - f + g.T @ residual2
+    residual_g = residual2 if version == "corrected" else parameters.s * code - target
     return {
-        "W_f": -h.T @ back - setting.rho * f,
-        "W_g": -seen_by_g @ code.T - setting.rho * g,
-        "W_h": -back @ f.T - setting.rho * h,
+        "W_f": -h.T @ residual - parameters.rho * f,
+        "W_g": -residual_g @ code.T - parameters.rho * g,
+        "W_h": -residual @ f.T - parameters.rho * h,
     }
 
 
 def jacobian(system: MatrixSystem, weights: Weights) -> Floats:
-    """Derivative of the flow by all weights, (n, n) in the order of `packed`; exact, since the flow is a polynomial.
+    """Derivative of the flow by all weights, (n, n) in the order of `pack`; exact, since the flow is a polynomial.
 
     Each column is the imaginary part of the flow at a point moved by 1e-30 along the imaginary axis.
     """
-    point = packed(system, weights).astype(complex)
+    point = pack(system, weights).astype(complex)
     columns = []
     for k in range(len(point)):
-        moved = point.copy()
-        moved[k] += 1e-30j
-        columns.append(packed(system, system.flow(unpacked(system, moved, weights))).imag / 1e-30)
+        shifted = point.copy()
+        shifted[k] += 1e-30j
+        columns.append(pack(system, system.flow(unpack(system, shifted, weights))).imag / 1e-30)
     return np.stack(columns, axis=1)
 
 
-def packed(system: MatrixSystem, weights: Weights) -> Floats:
+def pack(system: MatrixSystem, weights: Weights) -> Floats:
     """All matrices of a system as one vector."""
     return np.concatenate([weights[name].ravel() for name in system.names])
 
 
-def unpacked(system: MatrixSystem, vector: Floats, like: Weights) -> dict[str, Floats]:
-    """The inverse of `packed`; `like` tells the shapes. Leading rows of a (…, n) array become leading axes."""
+def unpack(system: MatrixSystem, vector: Floats, like: Weights) -> dict[str, Floats]:
+    """The inverse of `pack`; `like` tells the shapes. Leading rows of a (…, n) array become leading axes."""
     ends = np.cumsum([like[name].size for name in system.names])[:-1]
-    parts = np.split(vector, ends, axis=-1)
+    pieces = np.split(vector, ends, axis=-1)
     return {
-        name: part.reshape(*vector.shape[:-1], *like[name].shape)
-        for name, part in zip(system.names, parts, strict=True)
+        name: piece.reshape(*vector.shape[:-1], *like[name].shape)
+        for name, piece in zip(system.names, pieces, strict=True)
     }
 
 

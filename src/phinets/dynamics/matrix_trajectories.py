@@ -1,6 +1,6 @@
-"""Matrix flows over time: starts, integration, and what is measured along the way.
+"""Trajectories of matrix flows: initial weights, integration, norms and eigenvalues over time.
 
-Measured are the Frobenius norms of the commutators C₁ = [Φ, W_g], C₂ = [Φ, W_h], C₃ = [W_g, W_h] with Φ = W_fW_fᵀ, of
+The norms are the Frobenius norms of the commutators C₁ = [Φ, W_g], C₂ = [Φ, W_h], C₃ = [W_g, W_h] with Φ = W_fW_fᵀ, of
 W_hᵀW_h − Φ (which decays as e^(−2ρt) in every flow), of Φ − W_h² (the paper's parabola; the same for symmetric W_h), of
 W_g − W_gᵀ and W_h − W_hᵀ, and the eigenvalues of Φ and of the symmetric parts of W_g and W_h.
 """
@@ -12,20 +12,20 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from phinets.config.errors import UserError
-from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSystem, MatrixXPhiNet, Weights, packed, unpacked
+from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSystem, MatrixXPhiNet, Weights, pack, unpack
 from phinets.dynamics.systems import Floats
 
 SQUARE = ("W_g", "W_h")
 MOST_RATES = 1_000_000
-"""Evaluations of a flow after which it is given up; paths of the paper's settings take up to 100,000."""
+"""Most evaluations of a flow; trajectories of the paper's settings take up to 100,000."""
 MOST_WEIGHTS = 2_500
-"""Entries of all matrices together; the integrator solves for a square of so many a side, which takes its time."""
+"""Most entries of all matrices together; the implicit integrator solves a dense system of this size."""
 FLOOR = 1e-9
-"""A norm below this is taken for zero when rates are fitted; the integrator errs by less."""
+"""A norm below this counts as zero in a fit of decay rates; the integrator's error is smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class Trajectory:
     """Weights over time."""
 
     times: Floats
@@ -40,7 +40,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How random weights are drawn."""
+    """The distribution of random initial weights."""
 
     dim: int = 4
     """m ≥ 1: width of the code."""
@@ -60,13 +60,13 @@ class Start:
 
 
 def random_start(system: MatrixSystem, start: Start, seed: int) -> dict[str, Floats]:
-    """Gaussian weights for a system; the slow encoder begins as a copy of the fast one."""
+    """Gaussian weights for a system; the slow encoder is a copy of the fast one."""
     _require_few(system, start.dim, start.input_dim)
     random = np.random.default_rng(seed)
     weights = {"W_f": random.normal(size=(start.dim, start.input_dim)) * start.scale / np.sqrt(start.input_dim)}
     for name in SQUARE:
-        drawn = random.normal(size=(start.dim, start.dim)) * start.scale / np.sqrt(start.dim)
-        weights[name] = symmetric_part(drawn) if start.symmetric else drawn
+        matrix = random.normal(size=(start.dim, start.dim)) * start.scale / np.sqrt(start.dim)
+        weights[name] = symmetric_part(matrix) if start.symmetric else matrix
     weights["W_s"] = weights["W_f"].copy()
     return {name: weights[name] for name in system.names}
 
@@ -76,90 +76,92 @@ def _require_few(system: MatrixSystem, rows: int, columns: int) -> None:
     if entries > MOST_WEIGHTS:
         raise UserError(
             f"the matrices of width {rows} and input width {columns} have {entries:,} entries, but at most "
-            f"{MOST_WEIGHTS:,} can be followed. Choose a smaller --dim or --input-dim, or smaller matrices."
+            f"{MOST_WEIGHTS:,} can be integrated. Choose a smaller --dim or --input-dim, or smaller matrices."
         )
 
 
 def require_weights(system: MatrixSystem, weights: Weights) -> dict[str, Floats]:
-    """The weights a system needs, as floats; refuses what is missing, not finite, or of shapes that don't fit."""
+    """The weights of a system as floats; refuses missing or non-finite weights and wrong shapes."""
     missing = [name for name in system.names if name not in weights]
     if missing:
         raise UserError(f"there is no {missing[0]} among the weights. Needed: {', '.join(system.names)}.")
-    given = {name: np.asarray(weights[name]) for name in system.names}
-    for name, matrix in given.items():
+    arrays = {name: np.asarray(weights[name]) for name in system.names}
+    for name, matrix in arrays.items():
         if matrix.dtype.kind not in "fiu" or matrix.ndim != 2 or 0 in matrix.shape:
             raise UserError(f"{name} is {matrix.dtype} of shape {matrix.shape}, but must be a matrix of real numbers.")
         if not np.isfinite(matrix).all():
             raise UserError(f"{name} holds NaN or infinity; every entry must be a finite number.")
-    m, d = given["W_f"].shape
-    for name, matrix in given.items():
-        fits = (m, m) if name in SQUARE else (m, d)
-        if matrix.shape != fits:
-            raise UserError(f"{name} is {matrix.shape}, but beside W_f of {(m, d)} it must be {fits}.")
-    return {name: matrix.astype(np.float64) for name, matrix in given.items()}
+    m, d = arrays["W_f"].shape
+    for name, matrix in arrays.items():
+        expected = (m, m) if name in SQUARE else (m, d)
+        if matrix.shape != expected:
+            raise UserError(f"{name} is {matrix.shape}, but beside W_f of {(m, d)} it must be {expected}.")
+    return {name: matrix.astype(np.float64) for name, matrix in arrays.items()}
 
 
-def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float = 1e-10) -> Path:
-    """The flow from a start, at rising times from 0; LSODA, which turns implicit where the flow is stiff."""
+def integrate(system: MatrixSystem, start: Weights, times: Floats, rtol: float = 1e-10) -> Trajectory:
+    """The flow from a start, at rising times from 0, by LSODA, which is implicit where the flow is stiff."""
     _require_few(system, *start["W_f"].shape)
 
     def rate(vector: Floats) -> Floats:
-        return packed(system, system.flow(unpacked(system, vector, start)))
+        return pack(system, system.flow(unpack(system, vector, start)))
 
-    return Path(times=times, weights=unpacked(system, _solved(rate, packed(system, start), times, rtol), start))
+    return Trajectory(times=times, weights=unpack(system, _solve(rate, pack(system, start), times, rtol), start))
 
 
-def _solved(flow: Callable[[Floats], Floats], start: Floats, times: Floats, rtol: float) -> Floats:
-    """A vector over time, (n, size), or why it can't be followed."""
-    left = MOST_RATES
+def _solve(flow: Callable[[Floats], Floats], start: Floats, times: Floats, rtol: float) -> Floats:
+    """A vector over time, (n, size); a UserError where the integration fails."""
+    evaluations = 0
     too_fast = UserError(
-        f"the flow could not be followed to time {times[-1]:g}: it is too fast or too stiff. "
+        f"the flow could not be integrated to time {times[-1]:g}: it is too fast or too stiff. "
         "Choose a smaller --scale or smaller weights, or a shorter --time."
     )
 
     def rate(_: float, vector: Floats) -> Floats:
-        nonlocal left
-        left -= 1
-        found = flow(vector)
-        if left < 0 or not np.isfinite(found).all():
+        nonlocal evaluations
+        evaluations += 1
+        derivative = flow(vector)
+        if evaluations > MOST_RATES or not np.isfinite(derivative).all():
             raise too_fast
-        return found
+        return derivative
 
-    with np.errstate(over="ignore", invalid="ignore"):  # told above
-        found = solve_ivp(rate, (0.0, float(times[-1])), start, "LSODA", times, rtol=rtol, atol=rtol / 100)
-    if not found.success:
+    with np.errstate(over="ignore", invalid="ignore"):  # raises above
+        solution = solve_ivp(rate, (0.0, float(times[-1])), start, "LSODA", times, rtol=rtol, atol=rtol / 100)
+    if not solution.success:
         raise too_fast
-    states: Floats = found.y.T
+    states: Floats = solution.y.T
     return states
 
 
-def norms(path: Path) -> dict[str, Floats]:
-    """The measured norms over time, each (n,); what needs a g is left out where there is none."""
-    f, h = path.weights["W_f"], path.weights["W_h"]
+def norms(trajectory: Trajectory) -> dict[str, Floats]:
+    """The norms over time, each (n,); without W_g, those that need it are left out."""
+    f, h = trajectory.weights["W_f"], trajectory.weights["W_h"]
     gram = f @ _t(f)
-    found = {"C2": commutator(gram, h)}
-    if "W_g" in path.weights:
-        g = path.weights["W_g"]
-        found = {"C1": commutator(gram, g), "C2": found["C2"], "C3": commutator(g, h)}
-    found["balance"] = _t(h) @ h - gram
-    found["parabola"] = h @ h - gram
-    found |= {
-        f"asymmetry_{name[-1]}": path.weights[name] - _t(path.weights[name]) for name in SQUARE if name in path.weights
+    matrices = {"C2": commutator(gram, h)}
+    if "W_g" in trajectory.weights:
+        g = trajectory.weights["W_g"]
+        matrices = {"C1": commutator(gram, g), "C2": matrices["C2"], "C3": commutator(g, h)}
+    matrices["balance"] = _t(h) @ h - gram
+    matrices["parabola"] = h @ h - gram
+    matrices |= {
+        f"asymmetry_{name[-1]}": trajectory.weights[name] - _t(trajectory.weights[name])
+        for name in SQUARE
+        if name in trajectory.weights
     }
-    return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in found.items()}
+    return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in matrices.items()}
 
 
-def eigenvalues(path: Path) -> dict[str, Floats]:
+def eigenvalues(trajectory: Trajectory) -> dict[str, Floats]:
     """Falling eigenvalues over time, (n, m): phi of Φ, psi and gamma of the symmetric parts of W_h and W_g."""
-    f = path.weights["W_f"]
-    found = {"phi": f @ _t(f), "psi": symmetric_part(path.weights["W_h"])}
-    if "W_g" in path.weights:
-        found["gamma"] = symmetric_part(path.weights["W_g"])
-    return {name: np.linalg.eigvalsh(matrix)[..., ::-1].astype(np.float64) for name, matrix in found.items()}
+    f = trajectory.weights["W_f"]
+    matrices = {"phi": f @ _t(f), "psi": symmetric_part(trajectory.weights["W_h"])}
+    if "W_g" in trajectory.weights:
+        matrices["gamma"] = symmetric_part(trajectory.weights["W_g"])
+    return {name: np.linalg.eigvalsh(matrix)[..., ::-1].astype(np.float64) for name, matrix in matrices.items()}
 
 
-def aligned(weights: Weights) -> dict[str, Floats]:
-    """The start that the reduced equations see: everything diagonal in the singular basis of W_f.
+def align(weights: Weights) -> dict[str, Floats]:
+    """The initial weights of the reduced equations: diagonal in the singular basis of W_f.
 
     With W_f = U diag(a) Vᵀ: diag(a) and the diagonals of UᵀW_gU, UᵀW_hU and UᵀW_sV, all (m, m). Diagonal weights stay
     diagonal, and each direction then moves by the equations of φ = a², ψ and γ (`systems.PhiNetPhi`).
@@ -171,62 +173,64 @@ def aligned(weights: Weights) -> dict[str, Floats]:
     def diagonal(entries: Floats) -> Floats:
         return np.diag(np.concatenate([entries, np.zeros(m - len(entries))]))
 
-    found = {"W_f": diagonal(values)}
-    found |= {name: np.diag(np.diag(left.T @ weights[name] @ left)) for name in SQUARE if name in weights}
+    matrices = {"W_f": diagonal(values)}
+    matrices |= {name: np.diag(np.diag(left.T @ weights[name] @ left)) for name in SQUARE if name in weights}
     if "W_s" in weights:
-        found["W_s"] = diagonal(np.diag(left.T @ weights["W_s"] @ right.T))
-    return found
+        matrices["W_s"] = diagonal(np.diag(left.T @ weights["W_s"] @ right.T))
+    return matrices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """A matrix flow over time, beside what the reduced equations say from the same start."""
+class FlowComparison:
+    """A matrix flow beside the reduced equations from the same start."""
 
-    path: Path
+    trajectory: Trajectory
     norms: Mapping[str, Floats]
     """Each (n,)."""
     eigenvalues: Mapping[str, Floats]
     """Each (n, m), falling."""
     predicted: Mapping[str, Floats]
-    """What `reduced` says of the same."""
+    """The same by the reduced equations."""
 
     @property
     def differences(self) -> Floats:
         """The largest distance of any eigenvalue from its prediction, at each time."""
         each = [np.abs(self.eigenvalues[name] - self.predicted[name]).max(axis=1) for name in self.predicted]
-        found: Floats = np.max(each, axis=0)
-        return found
+        largest: Floats = np.max(each, axis=0)
+        return largest
 
 
-def follow(system: MatrixSystem, start: Weights, times: Floats) -> Following:
-    """Integrate and measure, beside the reduced equations."""
-    path = integrate(system, start, times)
-    predicted = reduced(system, start, times)
-    return Following(path=path, norms=norms(path), eigenvalues=eigenvalues(path), predicted=predicted)
+def compare_with_reduced(system: MatrixSystem, start: Weights, times: Floats) -> FlowComparison:
+    """Integrate a matrix flow and the reduced equations from the same start."""
+    trajectory = integrate(system, start, times)
+    predicted = reduced_eigenvalues(system, start, times)
+    return FlowComparison(
+        trajectory=trajectory, norms=norms(trajectory), eigenvalues=eigenvalues(trajectory), predicted=predicted
+    )
 
 
-def reduced(system: MatrixSystem, start: Weights, times: Floats) -> dict[str, Floats]:
-    """What the equations of single directions say from `aligned(start)`: phi = a², psi and gamma, (n, m), falling.
+def reduced_eigenvalues(system: MatrixSystem, start: Weights, times: Floats) -> dict[str, Floats]:
+    """Eigenvalues by the equations of single directions from `align(start)`: phi = a², psi and gamma, (n, m), falling.
 
-    No matrix moves here: each direction has its a, ψ, γ and slow b, and goes by itself (`direction`).
+    Each direction has its own a, ψ, γ and slow b (`direction_rates`).
     """
-    begin = {name: np.diag(matrix) for name, matrix in aligned(start).items()}
-    none = np.zeros_like(begin["W_f"])
-    first = np.stack([begin["W_f"], begin["W_h"], begin.get("W_g", none), begin.get("W_s", none)])
+    diagonals = {name: np.diag(matrix) for name, matrix in align(start).items()}
+    zeros = np.zeros_like(diagonals["W_f"])
+    first = np.stack([diagonals["W_f"], diagonals["W_h"], diagonals.get("W_g", zeros), diagonals.get("W_s", zeros)])
 
     def rate(vector: Floats) -> Floats:
-        return direction(system, vector.reshape(first.shape)).ravel()
+        return direction_rates(system, vector.reshape(first.shape)).ravel()
 
-    a, psi, gamma, _ = np.moveaxis(_solved(rate, first.ravel(), times, 1e-10).reshape(-1, *first.shape), 1, 0)
-    found = {"phi": a**2, "psi": psi} | ({"gamma": gamma} if "W_g" in system.names else {})
-    return {name: np.sort(values, axis=1)[:, ::-1] for name, values in found.items()}
+    a, psi, gamma, _ = np.moveaxis(_solve(rate, first.ravel(), times, 1e-10).reshape(-1, *first.shape), 1, 0)
+    values = {"phi": a**2, "psi": psi} | ({"gamma": gamma} if "W_g" in system.names else {})
+    return {name: np.sort(value, axis=1)[:, ::-1] for name, value in values.items()}
 
 
-def direction(system: MatrixSystem, state: Floats) -> Floats:
+def direction_rates(system: MatrixSystem, state: Floats) -> Floats:
     """Rates of (a, ψ, γ, b), (4, …) → (4, …), with targets t₁, t₂ and e = sψa, as `phinets.dynamics.matrix` derives.
 
     ȧ = ψ·push − ρa, ψ̇ = a·push − ρψ with push = t₁ − e + γ(t₂ − γe), γ̇ = (t₂ − γe)aψ − ργ (published: (t₂ − e)aψ − ργ),
-    ḃ = κ(a − b). What a system lacks is 0 and stays so.
+    ḃ = κ(a − b). A variable that the system does not have stays 0.
     """
     a, psi, gamma, slow = state
     first = slow if isinstance(system, MatrixByol) else getattr(system, "tau", 1.0) * a
@@ -235,12 +239,12 @@ def direction(system: MatrixSystem, state: Floats) -> Floats:
     push = first - image + gamma * (second - gamma * image)
     pull = second - image * (1 if getattr(system, "version", "corrected") == "published" else gamma)
     rates = [psi * push, a * push, pull * a * psi]
-    moved = [rate - system.rho * value for rate, value in zip(rates, (a, psi, gamma), strict=True)]
-    return np.stack([*moved, getattr(system, "kappa", 0.0) * (a - slow)])
+    rates_with_decay = [rate - system.rho * value for rate, value in zip(rates, (a, psi, gamma), strict=True)]
+    return np.stack([*rates_with_decay, getattr(system, "kappa", 0.0) * (a - slow)])
 
 
 def decay_rate(times: Floats, values: Floats) -> float | None:
-    """The rate r of values ~ e^(−rt) over the later half of the times; None where too little is left to fit."""
+    """The rate r of values ~ e^(−rt) over the later half; None where fewer than three values exceed FLOOR."""
     late = (times >= times[-1] / 2) & (values > FLOOR)
     if late.sum() < 3:
         return None

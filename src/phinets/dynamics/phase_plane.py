@@ -1,4 +1,4 @@
-"""Lines in the plane of ψ and γ: nullclines, trajectories, and the manifolds that part the basins."""
+"""Curves in the (ψ, γ) plane: nullclines, trajectories, and the stable manifolds that separate the basins."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,43 +13,43 @@ from phinets.dynamics.equilibria import Equilibrium, equilibria
 from phinets.dynamics.systems import Floats, PhiNet, SimSiam
 
 FIRST = 1e-6
-"""How far from a saddle its arms begin, in units of the plane's scales; there they bend by its square."""
+"""Distance of the first point of an arm from its saddle, in units of the plane's scales."""
 NEAR = 1e-6
-"""A trajectory has come to its sink when it is so near, or a hundredth of the way from it to the next equilibrium."""
+"""Distance at which a trajectory has reached its sink; at most a hundredth of the way to the next equilibrium."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window(Box):
-    """The part of the plane that a picture shows."""
+    """The region of the plane that a figure shows."""
 
     @property
     def corner(self) -> Floats:
-        """Its least ψ and γ."""
+        """Its smallest ψ and γ."""
         return np.array([self.psi_min, self.gamma_min])
 
     @property
     def size(self) -> Floats:
-        """How wide and how tall it is."""
+        """Its width and height."""
         return np.array([self.psi_max - self.psi_min, self.gamma_max - self.gamma_min])
 
 
 def window_around(systems: Sequence[SimSiam | PhiNet], starts: Sequence[Sequence[float]] = ()) -> Window:
-    """The window that shows every equilibrium and start with room around, and at least the neighborhood of 0 and 1/s.
+    """The window around every equilibrium and start, with a margin, and at least around ψ = 0 and ψ = 1/s.
 
     A start is a ψ, or a ψ and a γ.
     """
     s = min(system.s for system in systems)
     points = [point for system in systems for point in equilibria(system)]
     psi = np.array([-0.25 / s, 1.3 / s, *(point.psi for point in points), *(start[0] for start in starts)])
-    rises = [value for start in starts for value in start[1:2]]
-    gamma = np.array([-0.3, 1.1, *(point.gamma or 0.0 for point in points), *rises])
+    gammas = [value for start in starts for value in start[1:2]]
+    gamma = np.array([-0.3, 1.1, *(point.gamma or 0.0 for point in points), *gammas])
     ends = ((v.min() - 0.08 * np.ptp(v), v.max() + 0.08 * np.ptp(v)) for v in (psi, gamma))
     (a, b), (c, d) = (np.clip(pair, -FARTHEST, FARTHEST) for pair in ends)
     return Window(psi_min=float(a), psi_max=float(b), gamma_min=float(c), gamma_max=float(d))
 
 
 def sample_starts(window: Window) -> list[tuple[float, float]]:
-    """A few starts that lie apart: near the corners, and left and right of the middle."""
+    """Six starts, spread over the window."""
     shares = np.array([[0.06, 0.85], [0.36, 0.93], [0.94, 0.8], [0.94, 0.12], [0.42, 0.2], [0.06, 0.3]])
     return [(float(psi), float(gamma)) for psi, gamma in window.corner + shares * window.size]
 
@@ -77,67 +77,71 @@ def gamma_nullcline(system: PhiNet, psi: Floats) -> Floats:
 
 
 def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats, Equilibrium | None]:
-    """The states (k, n) from a start until it is at a sink, and the sink; None where it rests at none.
+    """The states (k, n) from a start to its sink, and the sink; None where no sink is reached.
 
     The time limit is 200/ρ: the slowest decay is of the order of ρ.
     """
     points = equilibria(system)
-    places = np.array([point.state for point in points])
-    apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(len(points)), np.inf, 0)
+    states_at_rest = np.array([point.state for point in points])
+    apart = np.linalg.norm(states_at_rest[:, None] - states_at_rest[None], axis=-1) + np.where(
+        np.eye(len(points)), np.inf, 0
+    )
     radius = np.minimum(NEAR, apart.min(axis=1) / 100)
     sinks = np.array([point.kind == "sink" for point in points])
 
     def outside(time: float, state: Floats) -> float:
-        return float((np.linalg.norm(state - places[sinks], axis=1) / radius[sinks]).min() - 1)
+        return float((np.linalg.norm(state - states_at_rest[sinks], axis=1) / radius[sinks]).min() - 1)
 
     outside.terminal = True  # type: ignore[attr-defined]
-    with catch_warnings(action="ignore"):  # told below
-        done = solve_ivp(
+    with catch_warnings(action="ignore"):  # a failure raises below
+        solution = solve_ivp(
             lambda time, state: system.flow(state), (0, 200 / system.rho), np.asarray(start, dtype=float),
             method="LSODA", rtol=1e-9, atol=1e-12, events=outside,
         )  # fmt: skip
-    if not done.success:
-        raise UserError(f"the start {tuple(map(float, start))} could not be followed: it is too far out. Start nearer.")
-    states: Floats = done.y
-    off = np.linalg.norm(states[:, -1] - places, axis=1) / radius
+    if not solution.success:
+        raise UserError(
+            f"the start {tuple(map(float, start))} could not be integrated: it is too far out. Start nearer to 0."
+        )
+    states: Floats = solution.y
+    off = np.linalg.norm(states[:, -1] - states_at_rest, axis=1) / radius
     nearest = int(off.argmin())
     return states, points[nearest] if off[nearest] <= 1.01 and sinks[nearest] else None
 
 
 def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tuple[Floats, Floats]:
-    """The two arms (2, n) of all that ends in a saddle, followed back in time until they leave the window."""
+    """The two arms (2, n) of a saddle's stable manifold, integrated backward until they leave the window."""
 
-    def room(state: Floats) -> float:
+    def margin(state: Floats) -> float:
         share = (state - window.corner) / window.size
         return float(0.75 - np.abs(share - 0.5).max())
 
-    return arms(system, saddle, window.size, room, np.linspace(0, 8, 1601))
+    return saddle_arms(system, saddle, window.size, margin, np.linspace(0, 8, 1601))
 
 
-def arms(
-    system: PhiNet, saddle: Equilibrium, scales: Floats, room: Callable[[Floats], float], lengths: Floats
+def saddle_arms(
+    system: PhiNet, saddle: Equilibrium, scales: Floats, margin: Callable[[Floats], float], lengths: Floats
 ) -> tuple[Floats, Floats]:
-    """What ends in a saddle, followed back in time at unit speed in units of `scales`: both arms (2, n) at `lengths`.
+    """Both arms (2, n) of a saddle's stable manifold at `lengths`: backward, at unit speed in units of `scales`.
 
     They start along the eigenvector of the negative eigenvalue, the first with γ below the saddle's, and end where
-    `room` is used up.
+    `margin` reaches 0.
     """
     point = np.array(saddle.state)
     values, vectors = np.linalg.eig(system.jacobian(point))
     along = vectors[:, values.real.argmin()].real
     along *= np.sign(along[1]) / np.linalg.norm(along / scales)
 
-    def back(_: float, state: Floats) -> Floats:
+    def backward(_: float, state: Floats) -> Floats:
         rate = -system.flow(state)
         return rate / (np.linalg.norm(rate / scales) + 1e-300)
 
     def inside(_: float, state: Floats) -> float:
-        return room(state)
+        return margin(state)
 
     inside.terminal = True  # type: ignore[attr-defined]
     lower, upper = (
         solve_ivp(
-            back, (0, lengths[-1]), point + side * FIRST * along, "RK45", lengths, events=inside,
+            backward, (0, lengths[-1]), point + side * FIRST * along, "RK45", lengths, events=inside,
             rtol=1e-9, atol=1e-12, max_step=0.05,
         ).y
         for side in (-1, 1)
@@ -148,39 +152,41 @@ def arms(
 PIECES = 4000
 
 
-def border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -> tuple[Floats, Floats]:
-    """The arms (2, n) of all that ends in a saddle, followed back in time; one with γ below the saddle's, one above.
+def stable_border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -> tuple[Floats, Floats]:
+    """Both arms (2, n) of a saddle's stable manifold as a border of basins; the first with γ below the saddle's.
 
-    Each ends where |γ| is gamma_max or |ψ| is 2/s. The plane is seen in units of 1/s and 1, and followed at unit speed.
+    Each ends where |γ| is gamma_max or |ψ| is 2/s. The units of ψ and γ are 1/s and 1.
     """
 
-    def room(state: Floats) -> float:
+    def margin(state: Floats) -> float:
         return float(min(gamma_max - abs(state[1]), 2 / system.s - abs(state[0])))
 
     lengths = np.linspace(0, 2 * gamma_max, PIECES + 1)
-    return arms(system, saddle, np.array([1 / system.s, 1.0]), room, lengths)
+    return saddle_arms(system, saddle, np.array([1 / system.s, 1.0]), margin, lengths)
 
 
-def crossing(arm: Floats, variable: int, value: float) -> float:
-    """The other variable where an arm first passes a value of this one; NaN where it never does.
+def border_crossing(arm: Floats, variable: int, value: float) -> float:
+    """The other variable where an arm first crosses a value of this one; NaN where it never does.
 
-    variable: 0 for ψ, 1 for γ. Between the arm's points, 3/1000 apart, the curve is taken for a cubic.
+    variable: 0 for ψ, 1 for γ. Cubic interpolation between the arm's points, 3/1000 apart.
     """
     over = arm[variable] - value
-    passed = np.flatnonzero(over[1:] * over[:-1] <= 0)
-    if not len(passed) or arm.shape[1] < 4:
+    crossings = np.flatnonzero(over[1:] * over[:-1] <= 0)
+    if not len(crossings) or arm.shape[1] < 4:
         return float("nan")
-    k = int(np.clip(passed[0] - 1, 0, arm.shape[1] - 4))
-    known, wanted = arm[variable, k : k + 4], arm[1 - variable, k : k + 4]
-    weights = [np.prod([(value - b) / (a - b) for j, b in enumerate(known) if j != i]) for i, a in enumerate(known)]
-    return float(np.dot(weights, wanted))
+    k = int(np.clip(crossings[0] - 1, 0, arm.shape[1] - 4))
+    xs, ys = arm[variable, k : k + 4], arm[1 - variable, k : k + 4]
+    weights = [np.prod([(value - b) / (a - b) for j, b in enumerate(xs) if j != i]) for i, a in enumerate(xs)]
+    return float(np.dot(weights, ys))
 
 
-def escape_from(system: PhiNet, saddle: Equilibrium, gammas: Sequence[float]) -> list[float]:
-    """The border's ψ for each γ(0): what starts above it escapes the collapse; NaN where the border is beyond 2/s."""
-    lower, upper = border(system, saddle, gamma_max=max(6.0, 1.2 * max(map(abs, gammas))))
+def smallest_escaping_psi(system: PhiNet, saddle: Equilibrium, gammas: Sequence[float]) -> list[float]:
+    """The border's ψ for each γ(0), above which a start escapes the collapse; NaN where the border is beyond 2/s."""
+    lower, upper = stable_border(system, saddle, gamma_max=max(6.0, 1.2 * max(map(abs, gammas))))
     middle = saddle["gamma"]
     return [
-        saddle.psi if abs(gamma - middle) < 10 * FIRST else crossing(upper if gamma > middle else lower, 1, gamma)
+        saddle.psi
+        if abs(gamma - middle) < 10 * FIRST
+        else border_crossing(upper if gamma > middle else lower, 1, gamma)
         for gamma in gammas
     ]

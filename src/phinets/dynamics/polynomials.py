@@ -1,4 +1,4 @@
-"""Polynomials with rational coefficients, and all their real roots: counted exactly, none lost, none twice.
+"""Polynomials with rational coefficients, and all their distinct real roots by exact arithmetic (Sturm's theorem).
 
 A polynomial is a list of coefficients, lowest power first, without zeros at its end; the empty list is 0.
 """
@@ -10,22 +10,22 @@ from math import gcd, lcm
 
 Polynomial = list[Fraction]
 BITS = 96
-"""A root is told to within 2^−96 of its size, so that what is computed from it holds to the last digit of a float."""
+"""Relative precision of a root, 2^−96: far below that of a float."""
 
 
 def exact(number: float) -> Fraction:
-    """The decimal that a float is written as: 0.1 is a tenth, so that 0.1 = 1/(4 · 2.5) holds."""
+    """The decimal that a float prints as: 0.1 is exactly 1/10, so 0.1 = 1/(4 · 2.5) holds."""
     return Fraction(repr(float(number)))
 
 
 def polynomial(*coefficients: int | Fraction) -> Polynomial:
-    """From the lowest power on."""
-    return _trimmed([Fraction(each) for each in coefficients])
+    """Coefficients from the lowest power on."""
+    return _trim([Fraction(each) for each in coefficients])
 
 
 def add(p: Polynomial, q: Polynomial) -> Polynomial:
     """p + q."""
-    return _trimmed([a + b for a, b in zip_longest(p, q, fillvalue=Fraction(0))])
+    return _trim([a + b for a, b in zip_longest(p, q, fillvalue=Fraction(0))])
 
 
 def multiply(p: Polynomial, *others: Polynomial) -> Polynomial:
@@ -35,7 +35,7 @@ def multiply(p: Polynomial, *others: Polynomial) -> Polynomial:
         for i, a in enumerate(p):
             for j, b in enumerate(q):
                 product[i + j] += a * b
-        p = _trimmed(product)
+        p = _trim(product)
     return p
 
 
@@ -55,29 +55,29 @@ def value(p: Polynomial, x: Fraction) -> Fraction:
 def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
     """All distinct real roots in [−bound, bound] except 0, ascending.
 
-    Sturm's theorem: a root's interval is known to hold one root, and no other, before it is narrowed down.
+    Sturm's theorem isolates each root in an interval of its own; bisection then narrows the interval.
     """
     if not p:
-        raise ValueError("every number is a root of the polynomial 0")
+        raise ValueError("the zero polynomial: every number is a root")
     chain = _sturm(_integers(p))
     at = {x: _variations(chain, x) for x in (Fraction(-bound), Fraction(0), Fraction(bound))}
     edge = [Fraction(-bound)] if _sign(chain[0], -bound, 1) == 0 else []
-    open_ends = [(Fraction(0), Fraction(bound)), (Fraction(-bound), Fraction(0))]
-    found: list[Fraction] = []
-    while open_ends:
-        low, high = open_ends.pop()
+    intervals = [(Fraction(0), Fraction(bound)), (Fraction(-bound), Fraction(0))]
+    roots: list[Fraction] = []
+    while intervals:
+        low, high = intervals.pop()
         inside = at[low] - at[high]
         if inside == 1:
-            found.append(_narrowed(chain[0], low, high))
+            roots.append(_bisect(chain[0], low, high))
         elif inside > 1:
             middle = (low + high) / 2
             at[middle] = _variations(chain, middle)
-            open_ends += [(middle, high), (low, middle)]
-    return edge + [x for x in found if x]
+            intervals += [(middle, high), (low, middle)]
+    return edge + [x for x in roots if x]
 
 
-def _narrowed(p: list[int], low: Fraction, high: Fraction) -> Fraction:
-    """The one root in (low, high], by halving: p changes its sign there and nowhere else."""
+def _bisect(p: list[int], low: Fraction, high: Fraction) -> Fraction:
+    """The only root in (low, high], where p changes its sign, by bisection."""
     under = max(low.denominator, high.denominator)  # powers of two, as every end is
     a, b = int(low * under), int(high * under)
     right = _sign(p, b, under)
@@ -86,15 +86,15 @@ def _narrowed(p: list[int], low: Fraction, high: Fraction) -> Fraction:
     while (b - a) << BITS > max(abs(a), abs(b)):
         a, b, under = 2 * a, 2 * b, 2 * under
         middle = (a + b) // 2
-        here = _sign(p, middle, under)
-        if here == 0:
+        sign = _sign(p, middle, under)
+        if sign == 0:
             return Fraction(middle, under)
-        a, b = (a, middle) if here == right else (middle, b)
+        a, b = (a, middle) if sign == right else (middle, b)
     return Fraction(a + b, 2 * under)
 
 
 def _sturm(p: list[int]) -> list[list[int]]:
-    """Sturm's chain of p without its multiple roots: p, p′, and each next minus the remainder of the two before."""
+    """Sturm's chain of the square-free part of p: p, p′, then the negated remainder of the previous two."""
     chain = [p, _primitive([k * a for k, a in enumerate(p)][1:])]
     while chain[-1]:
         chain.append(_primitive([-a for a in _remainder(chain[-2], chain[-1])]))
@@ -103,13 +103,13 @@ def _sturm(p: list[int]) -> list[list[int]]:
 
 
 def _variations(chain: Sequence[list[int]], x: Fraction) -> int:
-    """How often the chain's values at x change their sign."""
+    """Number of sign changes in the chain's values at x."""
     signs = [sign for p in chain if (sign := _sign(p, x.numerator, x.denominator))]
     return sum(a != b for a, b in pairwise(signs))
 
 
 def _sign(p: list[int], over: int, under: int) -> int:
-    """The sign of p(over / under), in whole numbers."""
+    """The sign of p(over / under), in integers."""
     total, power = 0, 1
     for a in reversed(p):
         total = total * over + a * power
@@ -143,7 +143,7 @@ def _quotient(p: list[int], q: list[int]) -> list[int]:
 
 
 def _integers(p: Polynomial) -> list[int]:
-    """A positive multiple of p in whole numbers."""
+    """A positive multiple of p with integer coefficients."""
     under = lcm(*(a.denominator for a in p))
     return _primitive([int(a * under) for a in p])
 
@@ -153,7 +153,7 @@ def _primitive(p: list[int]) -> list[int]:
     return [a // common for a in p]
 
 
-def _trimmed(p: Polynomial) -> Polynomial:
+def _trim(p: Polynomial) -> Polynomial:
     while p and p[-1] == 0:
         p.pop()
     return p

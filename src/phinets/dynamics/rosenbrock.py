@@ -1,7 +1,7 @@
-"""Following many states at once through a flow that may be stiff, each at its own pace.
+"""RODAS3 for many initial states at once, each with its own step size; the flow may be stiff.
 
-The method is RODAS3 (Sandu et al. 1997, Atmos. Environ. 31, 3459): a Rosenbrock method of order 3 with an estimate of
-order 2 beside it, L-stable, so a fast direction that has decayed limits no step.
+RODAS3 (Sandu et al. 1997, Atmos. Environ. 31, 3459) is an L-stable Rosenbrock method of order 3 with an embedded
+estimate of order 2, so a fast direction that has decayed does not limit the step.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from phinets.dynamics.systems import Floats, System
 
 GROWTH = (0.2, 6.0)
-"""A step's size changes by a factor between these."""
+"""Smallest and largest factor between two step sizes."""
 SAFETY = 0.9
 LONGEST = 1e9
-"""A state that could take a step of so many times 1/ρ rests."""
+"""A state whose step size reaches this many times 1/ρ is at rest."""
 
-Watch = Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]]
-"""From states (k, m) and the numbers of their points to which of them need not be followed further."""
+StopCondition = Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]]
+"""From states (k, m) and their indices to a mask of those whose integration ends."""
 
 
 def step(system: System, state: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """The states one step later, and an estimate of what is wrong with them: both (k, m); h: (m,).
+    """The states one step later and an estimate of their error: both (k, m); h: (m,).
 
     (I/(hg) − J) Kᵢ = f(x + Σⱼ aᵢⱼKⱼ) + Σⱼ cᵢⱼKⱼ/h, with g = 1/2; the next state is x + 2K₁ + K₃ + K₄, the estimate K₄.
     """
@@ -40,63 +40,65 @@ def step(system: System, state: Floats, h: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """How exactly, and how long, states are followed."""
+class Tolerance:
+    """Tolerances and limits of an integration."""
 
     rtol: float
     atol: float | Floats
-    """A step's error counts beside atol + rtol·|x|; a column (k, 1) has one atol for each variable."""
+    """A step's error is compared with atol + rtol·|x|; a column (k, 1) has one atol per variable."""
     time: float = np.inf
     steps: int = 100_000
 
 
-def flowed(system: System, starts: Floats, time: float, rtol: float = 1e-8, atol: float = 1e-12) -> Floats:
-    """Where each state is after a time: (k, n) → (k, n)."""
+def integrate_for(system: System, starts: Floats, time: float, rtol: float = 1e-8, atol: float = 1e-12) -> Floats:
+    """The states after a time: (k, n) → (k, n)."""
     ends = np.array(starts, dtype=np.float64)
 
-    def keep(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def record(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
         ends[:, points] = states
         return np.zeros(len(points), dtype=bool)
 
-    follow(system, starts, keep, Care(rtol=rtol, atol=atol, time=time))
+    integrate_until(system, starts, record, Tolerance(rtol=rtol, atol=atol, time=time))
     return ends
 
 
-def follow(system: System, starts: Floats, watch: Watch, care: Care) -> None:
-    """Follow each state until the watcher lets it go, its time is over, it rests, or it has made so many steps.
+def integrate_until(system: System, starts: Floats, stop: StopCondition, tolerance: Tolerance) -> None:
+    """Integrate each state until `stop` selects it, its time is over, it is at rest, or the steps are used up.
 
-    The watcher sees the states at their start, and after each step that was good enough.
+    `stop` sees the initial states, and the states after each accepted step.
     """
     points = np.arange(starts.shape[1])
     state = np.array(starts, dtype=np.float64)
-    over = watch(state, points)
-    points, state = points[~over], state[:, ~over]
-    left = np.full(len(points), care.time)
-    h = np.minimum(_first_step(system, state, care), left)
-    for _ in range(care.steps):
+    finished = stop(state, points)
+    points, state = points[~finished], state[:, ~finished]
+    remaining = np.full(len(points), tolerance.time)
+    h = np.minimum(_first_step(system, state, tolerance), remaining)
+    for _ in range(tolerance.steps):
         if not len(points):
             break
-        with np.errstate(over="ignore", invalid="ignore"):  # a step that was far too long may end in no number
-            after, wrong = step(system, state, h)
-            size = np.max(np.abs(wrong) / (care.atol + care.rtol * np.maximum(np.abs(state), np.abs(after))), axis=0)
-        good = size <= 1  # a NaN is not
-        state = np.where(good, after, state)
-        left = np.where(good, left - h, left)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long may overflow
+            proposal, error = step(system, state, h)
+            size = np.max(
+                np.abs(error) / (tolerance.atol + tolerance.rtol * np.maximum(np.abs(state), np.abs(proposal))), axis=0
+            )
+        accepted = size <= 1  # False for NaN
+        state = np.where(accepted, proposal, state)
+        remaining = np.where(accepted, remaining - h, remaining)
         with np.errstate(divide="ignore"):
             factor = np.clip(SAFETY * size ** (-1 / 3), *GROWTH)
-        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), np.minimum(left, LONGEST / system.rho))
-        rests = h >= LONGEST / system.rho
-        over = good & (watch(state, points) | (left <= 0) | rests)
-        if over.any():
-            stay = ~over
-            points, state, left, h = points[stay], state[:, stay], left[stay], h[stay]
+        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), np.minimum(remaining, LONGEST / system.rho))
+        at_rest = h >= LONGEST / system.rho
+        finished = accepted & (stop(state, points) | (remaining <= 0) | at_rest)
+        if finished.any():
+            stay = ~finished
+            points, state, remaining, h = points[stay], state[:, stay], remaining[stay], h[stay]
 
 
-def _first_step(system: System, state: Floats, care: Care) -> Floats:
-    """A step that changes no variable by much of its size."""
+def _first_step(system: System, state: Floats, tolerance: Tolerance) -> Floats:
+    """A step in which no variable changes by more than a hundredth of its size."""
     with np.errstate(divide="ignore"):
-        pace = np.max(np.abs(system.flow(state)) / (care.atol / care.rtol + np.abs(state)), axis=0)
-        first: Floats = np.minimum(0.01 / pace, 1 / system.rho)
+        speed = np.max(np.abs(system.flow(state)) / (tolerance.atol / tolerance.rtol + np.abs(state)), axis=0)
+        first: Floats = np.minimum(0.01 / speed, 1 / system.rho)
         return first
 
 

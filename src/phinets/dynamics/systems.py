@@ -1,4 +1,4 @@
-"""The eigenvalue dynamics of linear SimSiam, PhiNet and X-PhiNet, as values: who moves, and how fast.
+"""The eigenvalue dynamics of linear SimSiam, PhiNet and X-PhiNet: each system has its flow and its Jacobian.
 
 A state is an array (k, …): its first axis holds the k variables, the others any number of points. s stands for 1 + σ².
 Cubes are written as ψ²·ψ, since numpy is slow at every power but its square.
@@ -17,7 +17,7 @@ Version = Literal["published", "corrected"]
 """`published`: γ̇ as the paper prints it. `corrected`: γ̇ as it follows from the paper's loss; its first term keeps γ."""
 Floats = NDArray[np.float64]
 LEAST, MOST = 1e-12, 1e6
-"""Weight decays between which the slow rates, of size ρ, and the fast ones are still numbers beside each other."""
+"""Weight decays between which floats resolve both the slow rates, of size ρ, and the fast ones."""
 
 
 class System(Protocol):
@@ -42,15 +42,15 @@ class System(Protocol):
         """Time derivative of each variable: (k, …) → (k, …)."""
 
     def jacobian(self, state: Floats) -> Floats:
-        """Derivative of the flow by the state: (k, …) → (k, k, …), the row says whose rate."""
+        """Derivative of the flow by the state: (k, …) → (k, k, …), one row per rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What every system has."""
+class Parameters:
+    """The parameters of every system."""
 
     sigma2: float = 1.5
-    """σ² ≥ 0: how far the two views lie from the image."""
+    """σ² ≥ 0: variance of the augmentation."""
     rho: float = 0.03
     """ρ > 0: weight decay."""
 
@@ -76,10 +76,10 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimSiam(Setting):
+class SimSiam(Parameters):
     """ψ̇ = {τ − sψ}ψ² − ρψ (the paper's SimSiam-dynamics at τ = 1; Tian et al. 2021, eq. 16).
 
-    τ is the size of the target's weights beside the encoder's own: 1 without a moving average, below 1 while a slow
+    τ is the size of the target's weights relative to the encoder's: 1 without a moving average, below 1 while a slow
     target lags behind a growing encoder.
     """
 
@@ -88,7 +88,7 @@ class SimSiam(Setting):
     """τ > 0."""
 
     def __post_init__(self) -> None:
-        Setting.__post_init__(self)
+        Parameters.__post_init__(self)
         if self.tau <= 0:
             raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
 
@@ -102,14 +102,18 @@ class SimSiam(Setting):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Versioned(Setting):
-    """What has a γ, and so two versions."""
+class _Versioned(Parameters):
+    """Systems with γ, which have two versions."""
 
     version: Version = "corrected"
     """Which γ̇."""
 
+    def push(self, psi: Floats, gamma: Floats) -> Floats:
+        """The factor that drives ψ: (1+γ) − s(1+γ²)ψ."""
+        return (1 + gamma) - self.s * (1 + gamma**2) * psi
+
     def pull(self, psi: Floats, gamma: Floats) -> Floats:
-        """What takes γ up: 1 − sψ as published, 1 − sγψ as corrected."""
+        """The factor that drives γ: 1 − sψ as published, 1 − sγψ as corrected."""
         return 1 - self.s * psi * (gamma if self.version == "corrected" else 1)
 
     def pull_slopes(self, psi: Floats, gamma: Floats) -> tuple[Floats, Floats]:
@@ -130,7 +134,7 @@ class PhiNet(_Versioned):
 
     def flow(self, state: Floats) -> Floats:
         psi, gamma = state
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         return np.stack([push * psi**2 - self.rho * psi, self.pull(psi, gamma) * psi**2 * psi - self.rho * gamma])
 
     def jacobian(self, state: Floats) -> Floats:
@@ -163,7 +167,7 @@ class PhiNetPhi(_Versioned):
 
     def flow(self, state: Floats) -> Floats:
         phi, psi, gamma = state
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         return np.stack(
             [
                 2 * psi * phi * push - 2 * self.rho * phi,
@@ -174,7 +178,7 @@ class PhiNetPhi(_Versioned):
 
     def jacobian(self, state: Floats) -> Floats:
         phi, psi, gamma = state
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         push_psi, push_gamma = -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
         pull = self.pull(psi, gamma)
         pull_psi, pull_gamma = self.pull_slopes(psi, gamma)
@@ -200,13 +204,13 @@ class XPhiNet(_Versioned):
 
     Hence d/dt (a² − ψ²) = −2ρ(a² − ψ²): a² = ψ² is invariant and attracts. The signs of a and b change nothing when
     they change together ((a, b) → (−a, −b) is a symmetry), so a = ψ may be taken, and `slow` is b in that sign: slow/ψ
-    = b/a tells how far the slow encoder has come. On a = ψ:
+    = b/a is the progress of the slow encoder. On a = ψ:
 
     ψ̇ = {1 − s(1+γ²)ψ}ψ² + γψ·slow − ρψ,  γ̇ = {slow − sγψ²}ψ² − ργ,  d/dt slow = κ(ψ − slow).
 
-    `published` makes the paper's slip here too: W_g is lost from the first term of ∇_g, so γ̇ = {slow − sψ²}ψ² − ργ.
+    `published` repeats the paper's error: W_g is missing from the first term of ∇_g, so γ̇ = {slow − sψ²}ψ² − ργ.
     At slow = ψ, and so for κ → ∞, both are PhiNet's, and all equilibria are PhiNet's; their stability need not be.
-    A slow encoder that keeps the share m of itself at each step of size η has κ = (1 − m)/η.
+    A slow encoder with momentum m and steps of size η has κ = (1 − m)/η.
     """
 
     variables: ClassVar[tuple[str, ...]] = ("psi", "gamma", "slow")
@@ -214,14 +218,14 @@ class XPhiNet(_Versioned):
     """κ > 0: the rate at which the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def __post_init__(self) -> None:
-        Setting.__post_init__(self)
+        Parameters.__post_init__(self)
         if self.kappa <= 0:
-            raise UserError(f"kappa is {self.kappa}, but a slow encoder that follows needs a rate above 0, e.g. 0.33.")
+            raise UserError(f"kappa is {self.kappa}, but the slow encoder needs a rate above 0, e.g. 0.33.")
 
     def flow(self, state: Floats) -> Floats:
         psi, gamma, slow = state
         lag = slow - psi
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         return np.stack(
             [
                 push * psi**2 + gamma * psi * lag - self.rho * psi,
@@ -256,26 +260,31 @@ SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi] | type[XPhi
     "phinet-phi": PhiNetPhi,
     "x-phinet": XPhiNet,
 }
-"""The flows of a few numbers, by name; the matrix flow is `phinets.dynamics.matrix`."""
+"""The eigenvalue flows, by name; the matrix flows are in `phinets.dynamics.matrix`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Above(PhiNetPhi):
-    """φ = ψ² + ω²: ψ̇ = φ·push − ρψ, ω̇ = −ρω, γ̇ = ψφ·pull − ργ."""
+class AboveParabola(PhiNetPhi):
+    """PhiNet with φ ≥ ψ² in the coordinates ψ, ω, γ with φ = ψ² + ω²: ψ̇ = φ·push − ρψ, ω̇ = −ρω, γ̇ = ψφ·pull − ργ.
+
+    ψ² − φ decays as e^(−2ρt), which is slow: an integration error in it made early, while φ is large, remains when φ is
+    small, and decides where the state ends. So ω = √|ψ² − φ| is a variable here and in `BelowParabola`, with ω̇ = −ρω.
+    Both coordinate systems are exact, and neither subtracts nearly equal numbers. On the parabola ω = 0.
+    """
 
     variables: ClassVar[tuple[str, ...]] = ("x", "omega", "gamma")
 
     def flow(self, state: Floats) -> Floats:
         psi, omega, gamma = state
         phi = psi**2 + omega**2
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         rates = [phi * push - self.rho * psi, -self.rho * omega, psi * phi * self.pull(psi, gamma) - self.rho * gamma]
         return np.stack(rates)
 
     def jacobian(self, state: Floats) -> Floats:
         psi, omega, gamma = state
         phi = psi**2 + omega**2
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         push_psi, push_gamma = -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
         pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
         zero = np.zeros_like(psi)
@@ -292,8 +301,12 @@ class Above(PhiNetPhi):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Below(PhiNetPhi):
-    """φ = e^(2y), ψ = ±√(φ + ω²): ẏ = ψ·push − ρ, ω̇ = −ρω, γ̇ = ψφ·pull − ργ."""
+class BelowParabola(PhiNetPhi):
+    """PhiNet with φ < ψ² in the coordinates y, ω, γ: φ = e^(2y), ψ = ±√(φ + ω²), ẏ = ψ·push − ρ, ω̇ = −ρω.
+
+    Below the parabola ψ keeps its sign, and φ may fall by thousands of powers of e within 1/ρ and rise again, which no
+    absolute tolerance on φ or √φ resolves.
+    """
 
     variables: ClassVar[tuple[str, ...]] = ("y", "omega", "gamma")
     side: int = 1
@@ -308,7 +321,7 @@ class Below(PhiNetPhi):
     def flow(self, state: Floats) -> Floats:
         y, omega, gamma = state
         psi = self.psi(state)
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         rates = [
             psi * push - self.rho,
             -self.rho * omega,
@@ -321,7 +334,7 @@ class Below(PhiNetPhi):
         psi, phi = self.psi(state), np.exp(2 * y)
         over = np.where(psi == 0, 1.0, psi)
         psi_y, psi_omega = phi / over, omega / over
-        push = (1 + gamma) - self.s * (1 + gamma**2) * psi
+        push = self.push(psi, gamma)
         slope = push - psi * self.s * (1 + gamma**2)  # of ψ·push, by ψ
         pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
         lift = phi * (pull + psi * pull_psi)  # the slope of ψφ·pull, by ψ
@@ -334,11 +347,11 @@ class Below(PhiNetPhi):
         return np.stack([np.stack(row) for row in rows])
 
     def collapses(self, state: Floats) -> NDArray[np.bool_]:
-        """Which of the states (3, …) are so near to ψ = 0 that they surely collapse.
+        """Which of the states (3, …) are near enough to ψ = 0 to collapse for certain.
 
         Let p = |ψ| and g = max(|γ|, 1). Where p{(1+g) + s(1+g²)p} < ρ and p³(1 + sgp) ≤ ρg, no state leaves
         |ψ| ≤ p, |γ| ≤ g: there |γ|˙ ≤ p³(1 + sgp) − ρ|γ|, and ψψ̇ = φψ·push − ρψ² ≤ ψ²(|ψ·push| − ρ) since φ ≤ ψ². So
-        |ψ| falls for ever, and γ with it.
+        |ψ| falls to 0, and γ with it.
         """
         p, g = np.abs(self.psi(state)), np.maximum(np.abs(state[2]), 1.0)
         falls = p * ((1 + g) + self.s * (1 + g**2) * p) < self.rho

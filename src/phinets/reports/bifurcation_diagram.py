@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from phinets.dynamics.bifurcations import Bifurcations, between, bifurcations, branches, sink_map
+from phinets.dynamics.bifurcations import Bifurcations, bifurcations, branches, interval_center, sink_map
 from phinets.dynamics.equilibria import AnySystem
 from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import FAINT, INK, LEVELS, SYSTEM
@@ -24,20 +24,20 @@ def bifurcation_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float
 
     Beside PhiNet's ψ stands SimSiam's. Every bifurcation is marked with its ρ, every interval with its number of sinks.
     """
-    shown = [variable for variable in ("psi", "gamma") if variable in system.variables]
-    figure = Figure(figsize=(8, 1.2 + 2.7 * len(shown)), layout="constrained")
-    panels: list[Axes] = list(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0])
-    whole = bifurcations(system, rho_min, rho_max)
-    for axes, variable in zip(panels, shown, strict=True):
+    variables = [variable for variable in ("psi", "gamma") if variable in system.variables]
+    figure = Figure(figsize=(8, 1.2 + 2.7 * len(variables)), layout="constrained")
+    panels: list[Axes] = list(figure.subplots(len(variables), 1, sharex=True, squeeze=False)[:, 0])
+    diagram = bifurcations(system, rho_min, rho_max)
+    for axes, variable in zip(panels, variables, strict=True):
         axes.set(xscale="log", xlim=(rho_min, rho_max))
         axes.set_ylabel(LETTERS[variable], rotation=0)
         axes.spines[["top", "right"]].set_visible(False)
         if variable == "psi" and not isinstance(system, SimSiam):
             other = SimSiam(sigma2=system.sigma2)
             _draw(axes, other, variable, bifurcations(other, rho_min, rho_max))
-        _draw(axes, system, variable, whole)
+        _draw(axes, system, variable, diagram)
     panels[-1].set_xlabel("weight decay ρ")
-    _intervals(panels, whole)
+    _intervals(panels, diagram)
     figure.suptitle(f"{name(system)}, σ² = {system.sigma2:g}", color=INK)
     return figure
 
@@ -61,11 +61,11 @@ def sink_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5,
     return figure
 
 
-def _draw(axes: Axes, system: AnySystem, variable: str, whole: Bifurcations) -> None:
+def _draw(axes: Axes, system: AnySystem, variable: str, diagram: Bifurcations) -> None:
     """The branches of one variable, and the bifurcations that they meet in, each with its ρ."""
     simsiam = isinstance(system, SimSiam)
     color = SYSTEM["simsiam" if simsiam else "phinet"]
-    for branch in branches(system, whole.rho_min, whole.rho_max):
+    for branch in branches(system, diagram.rho_min, diagram.rho_max):
         axes.plot(
             branch.rho,
             branch[variable],
@@ -73,7 +73,7 @@ def _draw(axes: Axes, system: AnySystem, variable: str, whole: Bifurcations) -> 
             zorder=2 if simsiam else 3,
             **(SOLID if branch.stable else DASHED),
         )
-    for k, each in enumerate(whole.found):
+    for k, each in enumerate(diagram.points):
         at = each.rho, each.at[variable]
         axes.plot(*at, marker="X", markersize=7, color=color, markeredgecolor="white", zorder=4)
         words = f"{name(system).split(',')[0]} " * (k == 0) + f"{each.rho:.4g}"
@@ -82,12 +82,21 @@ def _draw(axes: Axes, system: AnySystem, variable: str, whole: Bifurcations) -> 
         )
 
 
-def _intervals(panels: Sequence[Axes], whole: Bifurcations) -> None:
+def _intervals(panels: Sequence[Axes], diagram: Bifurcations) -> None:
     """A thin line at each bifurcation; above, between them, the number of sinks with the paper's word for it."""
     for axes in panels:
-        for each in whole.found:
+        for each in diagram.points:
             axes.axvline(each.rho, color=FAINT, linewidth=0.8, linestyle=":", zorder=1)
-    place = blended_transform_factory(panels[0].transData, panels[0].transAxes)
-    for (high, low), n, word in zip(whole.intervals, whole.sinks, whole.regimes, strict=True):
-        told = sinks(n) + f"\n{word}" * bool(word)
-        panels[0].text(between(high, low), 1.03, told, transform=place, ha="center", va="bottom", fontsize=9, color=INK)
+    transform = blended_transform_factory(panels[0].transData, panels[0].transAxes)
+    for (high, low), n, word in zip(diagram.intervals, diagram.sinks, diagram.regimes, strict=True):
+        label = sinks(n) + f"\n{word}" * bool(word)
+        panels[0].text(
+            interval_center(high, low),
+            1.03,
+            label,
+            transform=transform,
+            ha="center",
+            va="bottom",
+            fontsize=9,
+            color=INK,
+        )

@@ -1,17 +1,14 @@
-"""A matrix flow over time, drawn: what decays, and the eigenvalues beside their prediction."""
+"""The figure of a matrix flow over time: norms, and eigenvalues beside the reduced equations."""
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from phinets.dynamics.matrix_trajectories import FlowComparison
 from phinets.reports.palette import CA1, CA3, FAINT, FAST, INK, SLOW, TERMS
-
-if TYPE_CHECKING:
-    from phinets.dynamics.matrix_trajectories import Following
 
 NORMS: Mapping[str, tuple[str, str]] = {
     "C1": ("[Φ, W$_g$]", CA1),
@@ -23,30 +20,30 @@ NORMS: Mapping[str, tuple[str, str]] = {
 }
 VARIABLES = {"psi": ("ψ, eigenvalues of W$_h$", CA3), "gamma": ("γ, eigenvalues of W$_g$", CA1)}
 BOTTOM = 1e-8
-"""Norms are not drawn below: there the integrator's own error begins."""
+"""Norms below this are not drawn: they are within the integrator's error."""
 
 
-def flow_figure(found: "Following", title: str) -> Figure:
+def flow_figure(comparison: FlowComparison, title: str) -> Figure:
     """Left the norms on a logarithmic scale, then the eigenvalues: the matrix flow's solid, the reduced ones dashed."""
-    shown = [name for name in VARIABLES if name in found.eigenvalues]
-    figure = Figure(figsize=(4.4 + 3.4 * len(shown), 3.6), layout="constrained")
-    axes = figure.subplots(1, 1 + len(shown), squeeze=False)[0]
-    _norms(axes[0], found)
-    for place, name in zip(axes[1:], shown, strict=True):
-        _eigenvalues(place, found, name)
+    variables = [name for name in VARIABLES if name in comparison.eigenvalues]
+    figure = Figure(figsize=(4.4 + 3.4 * len(variables), 3.6), layout="constrained")
+    axes = figure.subplots(1, 1 + len(variables), squeeze=False)[0]
+    _norms(axes[0], comparison)
+    for panel, name in zip(axes[1:], variables, strict=True):
+        _eigenvalues(panel, comparison, name)
     figure.suptitle(title, color=INK, fontsize=11)
     return figure
 
 
-def _norms(axes: Axes, found: "Following") -> None:
-    times = found.path.times
+def _norms(axes: Axes, comparison: FlowComparison) -> None:
+    times = comparison.trajectory.times
     ends: list[tuple[float, str, str]] = []
     for name, (label, color) in NORMS.items():
-        if name in found.norms:
-            values = np.where(found.norms[name] > BOTTOM, found.norms[name], np.nan)
+        if name in comparison.norms:
+            values = np.where(comparison.norms[name] > BOTTOM, comparison.norms[name], np.nan)
             axes.semilogy(times, values, color=color, lw=1.6)
-            seen = np.flatnonzero(np.isfinite(values))
-            ends.append((float(values[seen[-1]]) if len(seen) else BOTTOM, label, color))
+            finite = np.flatnonzero(np.isfinite(values))
+            ends.append((float(values[finite[-1]]) if len(finite) else BOTTOM, label, color))
     axes.set_ylim(BOTTOM / 2, None)
     low, high = np.log10(axes.get_ylim())
     for height, (_, label, color) in zip(_apart([np.log10(e[0]) for e in ends], (high - low) / 14), ends, strict=True):
@@ -61,12 +58,12 @@ def _norms(axes: Axes, found: "Following") -> None:
     _plain(axes, "norms")
 
 
-def _eigenvalues(axes: Axes, found: "Following", name: str) -> None:
+def _eigenvalues(axes: Axes, comparison: FlowComparison, name: str) -> None:
     label, color = VARIABLES[name]
-    times = found.path.times
+    times = comparison.trajectory.times
     axes.axhline(0, color=FAINT, lw=0.6)
-    axes.plot(times, found.predicted[name], color=INK, lw=1.1, ls=(0, (4, 3)))
-    axes.plot(times, found.eigenvalues[name], color=color, lw=1.8, alpha=0.8)
+    axes.plot(times, comparison.predicted[name], color=INK, lw=1.1, ls=(0, (4, 3)))
+    axes.plot(times, comparison.eigenvalues[name], color=color, lw=1.8, alpha=0.8)
     axes.annotate("matrix flow", (0.97, 0.97), xycoords="axes fraction", color=color, fontsize=8, ha="right", va="top")
     axes.annotate("reduced, dashed", (0.97, 0.9), xycoords="axes fraction", color=INK, fontsize=8, ha="right", va="top")
     axes.margins(y=0.16)

@@ -1,4 +1,4 @@
-"""Phase portraits: PhiNet's plane, the paper's four regimes, SimSiam's line, and the two beside each other."""
+"""Phase portraits and basin maps: PhiNet's plane, the paper's four regimes, SimSiam's line, and both together."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -43,18 +43,18 @@ REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, 
 STAR = (0.08, 0.5)
 """The start of the paper's comparison: ψ(0), γ(0)."""
 COMPARED_RHO = 0.08
-"""The weight decay of our comparison, at which both can learn."""
+"""The weight decay of the comparison, at which both can learn."""
 NEAR_THRESHOLD = (1.08, 0.8)
-"""Where the paper draws SimSiam: weight decays in shares of its threshold τ²/4s."""
+"""The paper's weight decays for SimSiam, in shares of its threshold τ²/4s."""
 
 
 def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = ()) -> Figure:
-    """The state space of PhiNet under one weight decay; without starts, a few are chosen."""
+    """PhiNet's phase portrait under one weight decay, by default from six starts."""
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
-    seen = window or window_around([system], starts)
-    plane(axes, system, seen, starts or sample_starts(seen))
-    axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
+    region = window or window_around([system], starts)
+    plane(axes, system, region, starts or sample_starts(region))
+    axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=INK)
     legend(figure)
     return figure
 
@@ -64,23 +64,23 @@ def regimes(version: Version, sigma2: float) -> Figure:
     figure = Figure(figsize=(11, 7.6), layout="constrained")
     for axes, (name, rho) in zip(figure.subplots(2, 2).flat, REGIMES.items(), strict=True):
         system = PhiNet(sigma2=sigma2, rho=rho, version=version)
-        seen = window_around([system])
-        plane(axes, system, seen, sample_starts(seen))
-        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sinks_of(system)}", color=INK)
+        region = window_around([system])
+        plane(axes, system, region, sample_starts(region))
+        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sink_count_of(system)}", color=INK)
     figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
     legend(figure)
     return figure
 
 
 def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Sequence[float] = ()) -> Figure:
-    """SimSiam's rate over ψ, a panel for each system: where it grows, where it shrinks, where it rests."""
+    """SimSiam's rate over ψ, one panel per system."""
     figure = Figure(figsize=(5.5 * len(systems), 3.4), layout="constrained")
-    seen = window or window_around(systems, [[start] for start in starts])
+    region = window or window_around(systems, [[start] for start in starts])
     for axes, system in zip(figure.subplots(1, len(systems), squeeze=False).flat, systems, strict=True):
-        rate(axes, system, seen)
+        rate(axes, system, region)
         for start in starts:
             run(axes, system, start)
-        axes.set_title(f"{title(system)}: {sinks_of(system)}", color=INK)
+        axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=INK)
     return figure
 
 
@@ -89,17 +89,22 @@ def around_threshold(system: SimSiam) -> list[SimSiam]:
     return [system.with_rho(share * system.tau**2 / (4 * system.s)) for share in NEAR_THRESHOLD]
 
 
+def simsiam_of(system: PhiNet) -> SimSiam:
+    """SimSiam with the same σ² and ρ."""
+    return SimSiam(sigma2=system.sigma2, rho=system.rho)
+
+
 def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = (STAR,)) -> Figure:
-    """PhiNet above SimSiam on the same ψ axis, from the same starts: what the second predictor saves."""
-    simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)
-    seen = window or window_around([system, simsiam], starts)
+    """PhiNet above SimSiam on the same ψ axis, from the same starts."""
+    simsiam = simsiam_of(system)
+    region = window or window_around([system, simsiam], starts)
     figure = Figure(figsize=(7, 6), layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
-    plane(above, system, seen, starts)
+    plane(above, system, region, starts)
     above.set(xlabel="")
     above.set_title(title(system), color=INK)
     below.set(yticks=[], ylim=(-1, 1))
-    axis(below, simsiam, seen)
+    axis(below, simsiam, region)
     for start in starts:
         run(below, simsiam, start[0])
     below.set_title(title(simsiam), color=INK)
@@ -108,16 +113,16 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
 
 
 ASPECT = np.array([[1.5], [1.0]])
-"""Width and height of axes, roughly: what is even on the paper is not in shares of each."""
+"""Approximate aspect ratio of the axes."""
 DASHES = (0, (5, 3))
 MARKS = {"sink": ("o", SINK), "saddle": ("D", SADDLE), "source": ("o", SOURCE), "degenerate": ("X", INK)}
 """Shape and color of each kind; only sinks are filled."""
 DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
-"""Ways from a point to its label, the best first where they are equally free."""
+"""Directions from a point to its label, preferred ones first."""
 
 
 def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[float]] = ()) -> None:
-    """A whole portrait; every equilibrium and every curve is named where there is room."""
+    """A phase portrait with labels on sinks and nullclines."""
     axes.set(xlim=(window.psi_min, window.psi_max), ylim=(window.gamma_min, window.gamma_max))
     axes.set_xlabel("ψ")
     axes.set_ylabel("γ", rotation=0)
@@ -135,12 +140,12 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
         mark(axes, (point.psi, point.gamma or 0.0), point.kind)
     whole = axes.get_figure(root=True)
     if whole is not None and (layout := whole.get_layout_engine()) is not None:
-        layout.execute(whole)  # only now have the axes their size
+        layout.execute(whole)  # the axes have no size before
     _name(axes, window, points, curves)
 
 
 def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
-    """The trajectory of a start with its ★: blue where it learns, gray where it collapses."""
+    """The trajectory of a start with a ★: blue where it learns, gray where it collapses."""
     states, sink = trajectory(system, start)
     color = color_of(sink)
     axes.plot(*states, color=color, linewidth=1.8, zorder=4)
@@ -150,23 +155,23 @@ def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
 
 
 def color_of(sink: Equilibrium | None) -> str:
-    """Of a trajectory that ends there; one that ends at no sink neither learns nor collapses."""
+    """The color of a trajectory that ends in this sink, or in none."""
     if sink is None:
         return INK
     return LOST if sink.collapsed else ALIVE
 
 
 def arrow_on(axes: Axes, line: Floats, color: str) -> None:
-    """A head halfway along a line, as the axes show it."""
-    seen = axes.transData.transform(line.T)
-    along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
+    """An arrow head halfway along a line, measured on the screen."""
+    region = axes.transData.transform(line.T)
+    along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(region, axis=0), axis=1))])
     (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
-    looks = {"arrowstyle": "-|>", "color": color, "mutation_scale": 14}
-    axes.annotate("", (next_x, next_y), (x, y), arrowprops=looks, zorder=5)
+    style = {"arrowstyle": "-|>", "color": color, "mutation_scale": 14}
+    axes.annotate("", (next_x, next_y), (x, y), arrowprops=style, zorder=5)
 
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
-    """The sign of an equilibrium; a sink lies above all others."""
+    """The marker of an equilibrium; sinks are on top."""
     axes.plot(*at, **_sign(kind), zorder=8 if kind == "sink" else 7)
 
 
@@ -178,7 +183,7 @@ def _sign(kind: str) -> dict[str, Any]:
 
 
 def _field(axes: Axes, system: PhiNet, window: Window) -> None:
-    """Short pieces of stream lines on an even grid, each with a head: which way, not how fast."""
+    """Short stream lines on a regular grid with arrow heads: direction, not speed."""
     shares = np.stack(np.meshgrid((np.arange(22) + 0.5) / 22, (np.arange(15) + 0.5) / 15)).reshape(2, -1)
     steps = [shares]
     for _ in range(12):
@@ -195,7 +200,7 @@ def _field(axes: Axes, system: PhiNet, window: Window) -> None:
 
 
 def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
-    """ψ̇ = 0 (its line ψ = 0 and its curve) drawn through, γ̇ = 0 dotted; the two curves."""
+    """ψ̇ = 0 (the line ψ = 0 and a curve) solid, γ̇ = 0 dotted; returns the two curves."""
     psi = np.linspace(window.psi_min, window.psi_max, 1000)
     of_psi, of_gamma = psi_nullcline(system), np.stack([psi, gamma_nullcline(system, psi)])
     axes.axvline(0, color=NULLCLINE, linewidth=1.8, zorder=2)
@@ -205,7 +210,7 @@ def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
 
 
 def legend(figure: Figure) -> None:
-    """What the signs mean, in a line below the panels."""
+    """The legend, in one line below the panels."""
     signs = [
         *(Line2D([], [], linestyle="", label=kind, **_sign(kind)) for kind in ("sink", "saddle")),
         Line2D([], [], color=BORDER, linestyle=DASHES, label="border of basins"),
@@ -216,7 +221,7 @@ def legend(figure: Figure) -> None:
 
 
 def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Sequence[Floats]) -> None:
-    """Words beside the sinks and the nullclines, each where it is furthest from everything else."""
+    """Labels of the sinks and nullclines, each where it covers the least."""
     lines = [_even((c - window.corner[:, None]) / window.size[:, None]) for c in curves]
     collapsed = np.stack(np.broadcast_arrays(-window.corner[0] / window.size[0], np.linspace(0, 1, 100)), axis=1)
     spots = (np.array([[p.psi, p.gamma or 0.0] for p in points]) - window.corner) / window.size
@@ -233,7 +238,7 @@ def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Seq
 
 
 def _even(line: Floats) -> Floats:
-    """Points (n, 2), about a hundredth of the axes apart, along what is seen of a line."""
+    """Points (n, 2), about a hundredth of the axes apart, along the visible pieces of a line."""
     start, end = line[:, :-1].T, line[:, 1:].T
     near = (np.abs(np.stack([start, end]) - 0.5) < 0.7).all(axis=(0, 2))
     far = near & (np.linalg.norm(end - start, axis=1) > 0.01)
@@ -247,7 +252,7 @@ def _short(value: float) -> str:
 
 
 def _put(axes: Axes, word: str, spot: Floats, ink: Floats, color: str) -> Floats:
-    """Write a word near a spot, in shares of the axes, where it covers nothing; its place joins the ink."""
+    """Write a label near a spot, in shares of the axes, where it covers nothing; returns the ink with its box."""
     box = axes.get_window_extent()
     size = np.array([5.8 * len(word), 12]) * axes.figure.dpi / 72 / np.array([box.width, box.height])
 
@@ -266,7 +271,7 @@ def _put(axes: Axes, word: str, spot: Floats, ink: Floats, color: str) -> Floats
 
 
 def rate(axes: Axes, system: SimSiam, window: Window) -> None:
-    """ψ̇ over ψ, with the line below it where it rests and which way it goes between."""
+    """ψ̇ over ψ, with equilibria and directions on the line ψ̇ = 0."""
     psi = np.linspace(window.psi_min, window.psi_max, 600)
     highest = 4 * system.tau**3 / (27 * system.s**2)  # of {τ − sψ}ψ², at ψ = 2τ/3s
     axes.set_ylim(-0.9 * highest, 1.5 * highest)
@@ -278,7 +283,7 @@ def rate(axes: Axes, system: SimSiam, window: Window) -> None:
 
 
 def axis(axes: Axes, system: SimSiam, window: Window) -> None:
-    """The line ψ̇ = 0: its equilibria, and an arrow in every piece between them."""
+    """The line ψ̇ = 0: its equilibria, and an arrow between each two."""
     axes.set(xlim=(window.psi_min, window.psi_max), xlabel="ψ")
     axes.spines[["top", "right"]].set_visible(False)
     axes.axhline(0, color=FAINT, linewidth=1, zorder=1)
@@ -295,35 +300,35 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
 
 
 def run(axes: Axes, system: SimSiam, start: float) -> None:
-    """The way of a start along the line, a little above it, with its ★; what lies outside the axes is left out."""
+    """The trajectory of a start along the line, slightly above it, with a ★, clipped to the axes."""
     states, sink = trajectory(system, [start])
     color = color_of(sink)
     level = 0.25 * axes.get_ylim()[1]
     first, last = (float(np.clip(psi, *axes.get_xlim())) for psi in (start, states[0, -1]))
     axes.plot(start, level, marker="*", markersize=12, color=color, zorder=6, clip_on=first != start)
     if first != last:
-        looks = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "mutation_scale": 14}
-        axes.annotate("", (last, level), (first, level), arrowprops=looks, zorder=5)
+        style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "mutation_scale": 14}
+        axes.annotate("", (last, level), (first, level), arrowprops=style, zorder=5)
 
 
 def _arrow(axes: Axes, start: float, end: float) -> None:
-    looks = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", (end, 0), (start, 0), arrowprops=looks, zorder=4)
+    style = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (end, 0), (start, 0), arrowprops=style, zorder=4)
 
 
 def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:
-    """What each sign means, below it, where it has room; nothing beside a sink that has none."""
+    """The kind of each equilibrium below its marker, where there is room."""
     points = sorted(equilibria(system), key=lambda point: point.kind != "sink")
     room = 0.12 * (window.psi_max - window.psi_min)
-    named: list[float] = []
+    labeled_psis: list[float] = []
     for point in points:
-        if all(abs(point.psi - other) > room for other in named):
-            named.append(point.psi)
+        if all(abs(point.psi - other) > room for other in labeled_psis):
+            labeled_psis.append(point.psi)
             axes.annotate(point.kind, (point.psi, 0), (0, -16), textcoords="offset points", fontsize=9, ha="center")
 
 
 def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
-    """Above the curve: from where it collapses and from where it learns, parted by the source."""
+    """Above the curve: the basins of collapse and of learning, separated by the source."""
     points = equilibria(system)
     sources = [point.psi for point in points if point.kind == "source"]
     top = axes.get_ylim()[1]
@@ -336,40 +341,42 @@ def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
         axes.plot([border, border], [0, top], color=FAINT, linestyle=":", linewidth=1.2, zorder=1)
 
 
-def basin_map(maps: Sequence[Basins]) -> Figure:
-    """A panel for each map: every basin in its color, its sink and its share of the starts.
+def basin_figure(maps: Sequence[Basins]) -> Figure:
+    """One panel per map: every basin with its color, sink and share of the starts.
 
-    Gray is collapse, blue the sink of the greatest ψ, white a start whose end was not seen.
+    Gray is collapse, blue the sink with the largest ψ, white an undecided start.
     """
     figure = Figure(figsize=(5.6 * len(maps), 4.6), layout="constrained")
-    for axes, shown in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
-        _panel(axes, shown)
+    for axes, basin_map in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
+        _panel(axes, basin_map)
     figure.axes[0].set_ylabel("γ(0)", rotation=0)
     return figure
 
 
-def _panel(axes: Axes, shown: Basins) -> None:
-    falling = sorted((sink.psi for sink in shown.sinks if not sink.collapsed), reverse=True)
-    colors = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in shown.sinks]
-    psi, gamma, cmap = shown.psi, shown.gamma, ListedColormap(colors)
-    labels = np.ma.masked_less(shown.labels, 0)
+def _panel(axes: Axes, basin_map: Basins) -> None:
+    falling = sorted((sink.psi for sink in basin_map.sinks if not sink.collapsed), reverse=True)
+    colors = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in basin_map.sinks]
+    psi, gamma, cmap = basin_map.psi, basin_map.gamma, ListedColormap(colors)
+    labels = np.ma.masked_less(basin_map.labels, 0)
     axes.pcolormesh(
         psi, gamma, labels, cmap=cmap, vmin=-0.5, vmax=len(colors) - 0.5, rasterized=True, shading="nearest"
     )
     if len(colors) > 1:
         axes.contour(psi, gamma, labels, np.arange(len(colors) - 1) + 0.5, colors="white", linewidths=1)
     axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
-    for sink, share in zip(shown.sinks, shown.shares, strict=True):
+    for sink, share in zip(basin_map.sinks, basin_map.shares, strict=True):
         if sink.gamma is None:
             axes.axvline(sink.psi, color=INK, linewidth=0.8, linestyle=":")
         _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * share:.1f} %", (psi, gamma))
     axes.set_title(
-        f"{title(shown.system)}\n{100 * shown.kept:.1f} % of the starts do not collapse", color=INK, fontsize=11
+        f"{title(basin_map.system)}\n{100 * basin_map.non_collapsed:.1f} % of the starts do not collapse",
+        color=INK,
+        fontsize=11,
     )
 
 
 def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarray, np.ndarray]) -> None:
-    """A sink and the share of its basin, where it lies in the box."""
+    """A sink and the share of its basin, if it lies in the box."""
     if all(values[0] <= x <= values[-1] for x, values in zip(at, reach, strict=True)):
         mark(axes, at, "sink")
         axes.annotate(word, at, (7, 6), textcoords="offset points", color=INK, fontsize=9, zorder=9)
@@ -379,7 +386,7 @@ LETTERS = {"phi": "φ", "psi": "ψ", "gamma": "γ", "slow": "slow encoder"}
 
 
 def name(system: AnySystem) -> str:
-    """A system without its numbers, save those that make it another method."""
+    """The name of a system, without σ² and ρ."""
     if isinstance(system, SimSiam):
         return "SimSiam" if system.tau == 1 else f"SimSiam with τ = {system.tau:g}"
     if isinstance(system, PhiNetPhi):
@@ -388,15 +395,15 @@ def name(system: AnySystem) -> str:
 
 
 def title(system: AnySystem) -> str:
-    """A system with its numbers."""
+    """The name of a system with σ² and ρ."""
     return f"{name(system)}, ρ = {system.rho:g}, σ² = {system.sigma2:g}"
 
 
-def sinks_of(system: AnySystem) -> str:
-    """How many sinks it has."""
+def sink_count_of(system: AnySystem) -> str:
+    """The number of its sinks, in words."""
     return sinks(sum(point.kind == "sink" for point in equilibria(system)))
 
 
 def sinks(n: int) -> str:
-    """A number of sinks."""
+    """A number of sinks, in words."""
     return f"{n} sink" + "s" * (n != 1)

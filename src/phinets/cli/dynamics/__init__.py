@@ -1,27 +1,27 @@
-"""`phinets dynamics`: the laboratory of learning dynamics, one module an action."""
+"""`phinets dynamics`: equilibria, bifurcations, basins, phase portraits and matrix flows of the linear theory."""
 
 from collections.abc import Mapping
 
-from phinets.cli.actions import Action, action_of, in_module
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Action, Outcome, run_action
+from phinets.cli.dynamics.check_paper import check_paper_command
+from phinets.cli.dynamics.eigenvalues import basins_command, bifurcations_command, equilibria_command
+from phinets.cli.dynamics.matrix import flow_command, train_command
+from phinets.cli.dynamics.portrait import explore_command, portrait_command
 
 ACTIONS: Mapping[str, Action] = {
-    "equilibria": Action("all equilibria, their kinds and eigenvalues", in_module("phinets.cli.dynamics.equilibria")),
+    "equilibria": Action("all equilibria, their kinds and eigenvalues", equilibria_command),
     "bifurcations": Action(
-        "every weight decay at which equilibria are born, and the sinks between",
-        in_module("phinets.cli.dynamics.bifurcations"),
+        "every weight decay at which equilibria appear, and the number of sinks between", bifurcations_command
     ),
-    "basins": Action("which sink each start of a box ends in", in_module("phinets.cli.dynamics.basins")),
-    "portrait": Action(
-        "draw the state space, the paper's figures among them", in_module("phinets.cli.dynamics.portrait")
-    ),
-    "flow": Action("the matrix flow over time: what decays, what is kept", in_module("phinets.cli.dynamics.flow")),
-    "train": Action("the same networks, trained by SGD beside the flow", in_module("phinets.cli.dynamics.train")),
-    "check-paper": Action("the paper's statements, one by one", in_module("phinets.cli.dynamics.check_paper")),
-    "explore": Action("write a page to play with, offline", in_module("phinets.cli.dynamics.explore")),
+    "basins": Action("which sink each start of a box ends in", basins_command),
+    "portrait": Action("draw the phase portrait, including the paper's figures", portrait_command),
+    "flow": Action("integrate the matrix flow: commutators, norms, eigenvalues", flow_command),
+    "train": Action("train the same networks by SGD, beside the flow", train_command),
+    "check-paper": Action("check the paper's statements, one by one", check_paper_command),
+    "explore": Action("write an interactive page that works offline", explore_command),
 }
 
 
 def command(words: list[str]) -> Outcome:
-    """One of the actions."""
-    return action_of("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)
+    """Run one of the actions."""
+    return run_action("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)

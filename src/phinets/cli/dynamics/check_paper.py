@@ -1,4 +1,4 @@
-"""`phinets dynamics check-paper`: the paper's statements on dynamics, beside what was computed."""
+"""`phinets dynamics check-paper`: the paper's statements on dynamics, each with the computed verdict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,66 +8,62 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
+from phinets.cli.command import Outcome, parse_words
+from phinets.cli.dynamics.options import VERSIONS, print_lines
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
-    from phinets.dynamics.claims import Finding
-
-SIDES = ("published", "corrected")
+    from phinets.dynamics.claims import ClaimCheck
 
 
 @dataclass(frozen=True)
 class CheckPaper:
-    """Go through the paper's statements on dynamics: which hold for its printed equations, which for corrected ones.
+    """Check the paper's statements on dynamics, for its printed equations and for the corrected ones.
 
-    Each statement has its own system and weight decays, and is judged for both versions: there is no --system,
+    Each statement has its own system and weight decays, and is checked for both versions: there is no --system,
     --version or --rho.
 
     Example: phinets dynamics check-paper --only c1 c2 symmetry
     """
 
     sigma2: float = 1.5
-    """σ² ≥ 0; the paper's figures have 1.5."""
+    """σ² ≥ 0: variance of the augmentation; the paper's figures have 1.5."""
     only: tuple[str, ...] = ()
     """Only these statements, by name; unset: all."""
     json: bool = False
-    """Print one JSON document: every statement with its verdicts, its needs and all numbers."""
+    """Print one JSON document: every statement with its verdicts, its conditions and all numbers."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.sigma2 < float("inf"):
             raise UserError(f"sigma2 is {self.sigma2}, but must be a finite number, 0 or more.")
 
 
-def command(words: list[str]) -> Outcome:
-    """Judge each statement."""
+def check_paper_command(words: list[str]) -> Outcome:
+    """Check each statement."""
     options = parse_words(CheckPaper, "dynamics check-paper", words)
     from phinets.dynamics.claims import check_paper
 
-    found = check_paper(options.sigma2, options.only)
-    document = {"sigma2": options.sigma2, "statements": {name: finding.plain() for name, finding in found.items()}}
-    return Outcome(document, lambda console: _show(console, found))
+    checks = check_paper(options.sigma2, options.only)
+    document = {"sigma2": options.sigma2, "statements": {name: check.plain() for name, check in checks.items()}}
+    return Outcome(document, lambda console: _show(console, checks))
 
 
-def _show(console: Console, found: "Mapping[str, Finding]") -> None:
-    for name, finding in found.items():
-        console.print(f"[bold]{escape(finding.statement)}[/bold]", highlight=False)
+def _show(console: Console, checks: "Mapping[str, ClaimCheck]") -> None:
+    for name, check in checks.items():
+        console.print(f"[bold]{escape(check.statement)}[/bold]", highlight=False)
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="dim")
         table.add_column()
-        table.add_row(name, escape(finding.where))
-        for side, verdict in finding.sides.items():
-            color = "green" if verdict.holds else "red"
-            word = "holds" if verdict.holds else "fails"
-            table.add_row(side, f"[{color}]{word}[/{color}]: {escape(verdict.why)}")
-        if finding.needs:
-            table.add_row("needs", escape(finding.needs))
+        table.add_row(name, escape(check.where))
+        for version, verdict in check.verdicts.items():
+            word, color = ("holds", "green") if verdict.holds else ("fails", "red")
+            table.add_row(version, f"[{color}]{word}[/{color}]: {escape(verdict.why)}")
+        if check.needs:
+            table.add_row("needs", escape(check.needs))
         console.print(table, highlight=False)
         console.print()
-    paper = [finding for finding in found.values() if finding.in_paper]
-    held = {side: sum(finding.sides[side].holds for finding in paper) for side in SIDES}
-    told = ", ".join(f"{side}: {n} of {len(paper)} hold" for side, n in held.items())
-    own = ", ".join(name for name, finding in found.items() if not finding.in_paper)
-    beside = f"; not counted, as the paper does not say it: {own}" if own else ""
-    console.print(told * bool(paper) + beside.removeprefix("; " * (not paper)), highlight=False, soft_wrap=True)
+    paper = [check for check in checks.values() if check.in_paper]
+    own = ", ".join(name for name, check in checks.items() if not check.in_paper)
+    counts = [f"{side}: {sum(check.verdicts[side].holds for check in paper)} of {len(paper)} hold" for side in VERSIONS]
+    summary = [", ".join(counts)] * bool(paper) + [f"not counted, since the paper does not state it: {own}"] * bool(own)
+    print_lines(console, "; ".join(summary))

@@ -1,14 +1,13 @@
-"""`phinets dynamics portrait`."""
+"""`phinets dynamics portrait` and `explore`: phase portraits as files, and as an interactive page."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from phinets.cli.dynamics.setting import Family
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Outcome, parse_words
+from phinets.cli.dynamics.options import SystemOptions, print_lines
 from phinets.cli.output import require_free, save_figure
-from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,37 +16,41 @@ if TYPE_CHECKING:
     from phinets.dynamics.phase_plane import Window
     from phinets.dynamics.systems import PhiNet, SimSiam
 
-Picture = Literal["portrait", "regimes", "line", "comparison"]
-Box = tuple[float, float, float, float]
-Drawn = tuple["Figure", "Sequence[PhiNet | SimSiam]"]
-"""A picture, and the systems that it shows."""
+FigureName = Literal["portrait", "regimes", "line", "comparison"]
+SYSTEMS: Mapping[FigureName, tuple[str, ...]] = {
+    "portrait": ("phinet", "simsiam"),
+    "regimes": ("phinet",),
+    "line": ("simsiam",),
+    "comparison": ("phinet",),
+}
+"""The systems that each figure can show."""
 
 
 @dataclass(frozen=True)
-class Options(Family):
-    """Draw the state space: stream lines, nullclines, equilibria, borders of basins and trajectories.
+class PortraitOptions(SystemOptions):
+    """Draw the phase portrait: stream lines, nullclines, equilibria, borders of basins and trajectories.
 
     Example: phinets dynamics portrait --rho 0.03 --start 0.08 0.5 --out portrait.svg
     """
 
-    figure: Picture = "portrait"
+    figure: FigureName = "portrait"
     """portrait: one weight decay. regimes: the paper's four. line: SimSiam above and below its threshold.
     comparison: PhiNet above SimSiam, from the same starts."""
     rho: float | None = None
     """ρ > 0: weight decay. Unset: 0.03; 0.08 for the comparison. The other figures have their own."""
-    box: Box | None = None
-    """What is shown: ψ from, ψ to, γ from, γ to. Unset: all equilibria."""
+    box: tuple[float, float, float, float] | None = None
+    """The region to show: ψ from, ψ to, γ from, γ to. Unset: all equilibria."""
     start: tuple[tuple[float, float], ...] = ()
     """Where trajectories start: pairs of ψ and γ. Unset: a few; the paper's 0.08 0.5 for the comparison."""
     out: Path = Path("portrait.png")
-    """Where to; the ending tells the format: .png, .svg, .pdf."""
+    """The file: .png, .svg or .pdf."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
-    """Print one JSON document: where the picture is, and the equilibria that it shows."""
+    """Print one JSON document: the path of the picture, and the equilibria that it shows."""
 
     def __post_init__(self) -> None:
-        Family.__post_init__(self)
+        SystemOptions.__post_init__(self)
         if self.rho is not None:
             self.flow_at(self.rho)
             if self.figure in ("regimes", "line"):
@@ -56,40 +59,37 @@ class Options(Family):
             self._require_near()
         if self.figure == "regimes" and (self.box or self.start):
             raise UserError("--figure regimes has its own boxes and starts. Leave --box and --start out.")
-        if self.system not in SHOWN[self.figure]:
+        if self.system not in SYSTEMS[self.figure]:
             raise UserError(
-                f"--figure {self.figure} can't show {self.system}: it has room for "
-                f"{' or '.join(SHOWN[self.figure])}. Say --system {SHOWN[self.figure][0]}."
+                f"--figure {self.figure} can't show {self.system}, only "
+                f"{' or '.join(SYSTEMS[self.figure])}. Give --system {SYSTEMS[self.figure][0]}."
             )
 
     def _require_near(self) -> None:
         from phinets.dynamics.basins import FARTHEST
 
-        for pair in self.start:
-            if not all(abs(number) <= FARTHEST for number in pair):
-                psi, gamma = pair
+        for psi, gamma in self.start:
+            if not max(abs(psi), abs(gamma)) <= FARTHEST or psi != psi or gamma != gamma:
                 raise UserError(
-                    f"--start {psi:g} {gamma:g} can't be followed: a trajectory starts at finite numbers within "
+                    f"--start {psi:g} {gamma:g} is too far out: a trajectory starts at finite numbers within "
                     f"±{FARTHEST:g}."
                 )
 
 
-def command(words: list[str]) -> Outcome:
+def portrait_command(words: list[str]) -> Outcome:
     """Draw into a file."""
-    options = parse_words(Options, "dynamics portrait", words)
+    options = parse_words(PortraitOptions, "dynamics portrait", words)
     require_free(options.out, options.overwrite)
     from phinets.dynamics.equilibria import equilibria
 
-    figure, systems = FIGURES[options.figure](options, _window(options))
+    figure, systems = _draw(options)
     save_figure(options.out, figure, colors=256)
     shown = [{"rho": each.rho, "equilibria": [point.plain() for point in equilibria(each)]} for each in systems]
     document = options.plain() | {"figure": options.figure, "picture": str(options.out), "shown": shown}
-    return Outcome(
-        document, lambda console: console.print(str(options.out), highlight=False, markup=False, soft_wrap=True)
-    )
+    return Outcome(document, lambda console: print_lines(console, str(options.out)))
 
 
-def _window(options: Options) -> "Window | None":
+def _window(options: PortraitOptions) -> "Window | None":
     from phinets.dynamics.phase_plane import Window
 
     if options.box is None:
@@ -98,49 +98,57 @@ def _window(options: Options) -> "Window | None":
     return Window(psi_min=psi_min, psi_max=psi_max, gamma_min=gamma_min, gamma_max=gamma_max)
 
 
-def _portrait(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.phase_portrait import line, portrait
+def _draw(options: PortraitOptions) -> "tuple[Figure, Sequence[PhiNet | SimSiam]]":
+    """The figure, and the systems that it shows."""
+    from phinets.reports import phase_portrait as figures
 
-    system: Any = options.flow_at(0.03 if options.rho is None else options.rho)
+    window, psis = _window(options), [psi for psi, _ in options.start]
+    default = figures.COMPARED_RHO if options.figure == "comparison" else 0.03
+    system: Any = options.flow_at(default if options.rho is None else options.rho)
+    if options.figure == "regimes":
+        systems = [system.with_rho(rho) for rho in figures.REGIMES.values()]
+        return figures.regimes(system.version, system.sigma2), systems
+    if options.figure == "comparison":
+        figure = figures.comparison(system, window, options.start or (figures.STAR,))
+        return figure, [system, figures.simsiam_of(system)]
+    if options.figure == "line":
+        systems = figures.around_threshold(system)
+        return figures.line(systems, window, psis), systems
     if options.system == "simsiam":
-        return line([system], window, [psi for psi, _ in options.start]), [system]
-    return portrait(system, window, options.start), [system]
+        return figures.line([system], window, psis), [system]
+    return figures.portrait(system, window, options.start), [system]
 
 
-def _regimes(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.phase_portrait import REGIMES, regimes
+@dataclass(frozen=True)
+class ExploreOptions:
+    """Write an interactive page that works offline: PhiNet beside SimSiam, sliders for ρ and σ², trajectories by click.
 
-    first: Any = options.flow_at(1.0)
-    return regimes(first.version, first.sigma2), [first.with_rho(rho) for rho in REGIMES.values()]
+    Example: phinets dynamics explore --out explorer.html
+    """
 
+    out: Path = Path("explorer.html")
+    """The file, for a browser."""
+    overwrite: bool = False
+    """Replace the file."""
+    json: bool = False
+    """Print one JSON document: the path of the page, and its size in bytes."""
 
-def _line(options: Options, window: "Window | None") -> Drawn:
-    from phinets.reports.phase_portrait import around_threshold, line
-
-    first: Any = options.flow_at(1.0)
-    systems = around_threshold(first)
-    return line(systems, window, [psi for psi, _ in options.start]), systems
-
-
-def _comparison(options: Options, window: "Window | None") -> Drawn:
-    from phinets.dynamics.systems import SimSiam
-    from phinets.reports.phase_portrait import COMPARED_RHO, STAR, comparison
-
-    system: Any = options.flow_at(COMPARED_RHO if options.rho is None else options.rho)
-    simsiam = SimSiam(sigma2=system.sigma2, rho=system.rho)
-    return comparison(system, window, options.start or (STAR,)), [system, simsiam]
+    def __post_init__(self) -> None:
+        if self.out.suffix.lower() not in (".html", ".htm"):
+            raise UserError(
+                f"'{self.out}' can't be written: a page ends in .html. "
+                f"Choose another --out, e.g. '{self.out.stem or 'explorer'}.html'."
+            )
 
 
-FIGURES: Mapping[Picture, Callable[[Options, "Window | None"], Drawn]] = {
-    "portrait": _portrait,
-    "regimes": _regimes,
-    "line": _line,
-    "comparison": _comparison,
-}
-SHOWN: Mapping[Picture, tuple[str, ...]] = {
-    "portrait": ("phinet", "simsiam"),
-    "regimes": ("phinet",),
-    "line": ("simsiam",),
-    "comparison": ("phinet",),
-}
-"""Which systems each figure has room for."""
+def explore_command(words: list[str]) -> Outcome:
+    """Write the page."""
+    options = parse_words(ExploreOptions, "dynamics explore", words)
+    require_free(options.out, options.overwrite)
+    from phinets.reports.explorer import explorer
+    from phinets.runtime.files import atomic_write
+
+    page = explorer().encode()
+    atomic_write(options.out, page)
+    document = {"page": str(options.out), "bytes": len(page)}
+    return Outcome(document, lambda console: print_lines(console, f"{options.out}: open it in a browser"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from phinets.config.errors import look_up
-from phinets.dynamics.claims.check import Claim, Finding, Verdict
+from phinets.dynamics.claims.check import Claim, ClaimCheck, Verdict
 from phinets.dynamics.claims.eigenvalue_flow import (
     REGIMES,
     conjugate,
@@ -23,19 +23,19 @@ from phinets.dynamics.claims.matrix_flow import (
     decoupled,
     fast_parabola,
     gradient,
+    matrix_sinks,
     parabola,
     positive_definite,
     simplified_h,
-    sinks_of_matrices,
     stacked_blocks,
     symmetry,
 )
 
-__all__ = ["CLAIMS", "Finding", "Verdict", "check_paper"]
+__all__ = ["CLAIMS", "ClaimCheck", "Verdict", "check_paper"]
 
 CLAIMS: Mapping[str, Claim] = {
     "gradient": gradient,
-    **{told.name.lower(): regime(told) for told in REGIMES},
+    **{expected.name.lower(): regime(expected) for expected in REGIMES},
     "thresholds": thresholds,
     "simsiam-threshold": simsiam_threshold,
     "same-threshold": same_threshold,
@@ -48,7 +48,7 @@ CLAIMS: Mapping[str, Claim] = {
     "fast-parabola": fast_parabola,
     "alignment": alignment,
     "symmetry": symmetry,
-    "matrix-sinks": sinks_of_matrices,
+    "matrix-sinks": matrix_sinks,
     "cycles": cycles,
     "simplified-h": simplified_h,
     "decoupled": decoupled,
@@ -59,7 +59,18 @@ CLAIMS: Mapping[str, Claim] = {
 """In the order of the paper: first its section, then its appendix."""
 
 
-def check_paper(sigma2: float = 1.5, only: Sequence[str] = ()) -> dict[str, Finding]:
-    """The findings by name: all, or only some."""
+def check_paper(sigma2: float = 1.5, only: Sequence[str] = ()) -> dict[str, ClaimCheck]:
+    """Check the paper's statements on dynamics.
+
+    Args:
+        sigma2: σ² ≥ 0, the variance of the augmentation.
+        only: names of statements; empty: all.
+
+    Returns:
+        The result of each statement, by name.
+
+    Raises:
+        UserError: a name is unknown.
+    """
     names = list(only) or list(CLAIMS)
     return {name: look_up("statement", name, CLAIMS)(sigma2) for name in names}

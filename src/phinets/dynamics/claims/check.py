@@ -1,4 +1,4 @@
-"""What became of one statement of the paper."""
+"""The result of checking one statement of the paper."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class Verdict:
 
     holds: bool
     why: str
-    """The numbers in a few words."""
+    """The numbers that decide."""
 
     def __str__(self) -> str:
         return f"{'holds' if self.holds else 'fails'}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A statement beside what was computed about it."""
+class ClaimCheck:
+    """A statement with its verdicts and the numbers behind them."""
 
     statement: str
     where: str
@@ -33,36 +33,36 @@ class Finding:
     corrected: Verdict
     """For the equations that follow from the loss."""
     numbers: Mapping[str, Any]
-    """All that the verdicts rest on; plain values."""
+    """The numbers behind the verdicts; plain values."""
     needs: str = ""
-    """Which starting values or settings it takes, and how words like ≫ were read."""
+    """Conditions: initial values, settings, and the reading of words like ≫."""
     in_paper: bool = True
-    """Whether the paper says it, or it is a question that the paper leaves open."""
+    """Whether the paper states it; False: a question that the paper leaves open."""
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        sides = {name: {"holds": side.holds, "why": side.why} for name, side in self.sides.items()}
-        told = {"statement": self.statement, "where": self.where, "in_paper": self.in_paper}
-        return {**told, **sides, "needs": self.needs, "numbers": self.numbers}
+        verdicts = {name: {"holds": verdict.holds, "why": verdict.why} for name, verdict in self.verdicts.items()}
+        place = {"statement": self.statement, "where": self.where, "in_paper": self.in_paper}
+        return {**place, **verdicts, "needs": self.needs, "numbers": self.numbers}
 
     @property
-    def sides(self) -> dict[str, Verdict]:
+    def verdicts(self) -> dict[str, Verdict]:
         """The two verdicts by version."""
         return {"published": self.published, "corrected": self.corrected}
 
 
-Claim = Callable[[float], Finding]
-"""From σ² to the finding."""
+Claim = Callable[[float], ClaimCheck]
+"""From σ² to the result."""
 
 
-def on_both(judge: Callable[[Version], tuple[Verdict, Any]]) -> dict[str, Any]:
-    """The fields `published`, `corrected` and `numbers` of a finding, from one judge of a version."""
-    found = {version: judge(version) for version in VERSIONS}
-    fields: dict[str, Any] = {version: verdict for version, (verdict, _) in found.items()}
-    return fields | {"numbers": {version: numbers for version, (_, numbers) in found.items()}}
+def both_versions(evaluate: Callable[[Version], tuple[Verdict, Any]]) -> dict[str, Any]:
+    """The fields `published`, `corrected` and `numbers` of a `ClaimCheck`, from one function of the version."""
+    results = {version: evaluate(version) for version in VERSIONS}
+    fields: dict[str, Any] = {version: verdict for version, (verdict, _) in results.items()}
+    return fields | {"numbers": {version: numbers for version, (_, numbers) in results.items()}}
 
 
-def listed(values: object, digits: int = 4) -> str:
-    """Numbers in a row: 0.1085, 0.004648."""
+def format_numbers(values: object, digits: int = 4) -> str:
+    """Numbers with commas: 0.1085, 0.004648."""
     assert isinstance(values, list | tuple)
     return ", ".join(f"{value:.{digits}g}" for value in values)

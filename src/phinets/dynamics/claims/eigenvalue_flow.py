@@ -1,4 +1,4 @@
-"""The four regimes, the thresholds between them, SimSiam beside PhiNet, and cycles."""
+"""Statements on the eigenvalue dynamics: regimes, thresholds, SimSiam beside PhiNet, cycles, and C1 and C2."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from scipy.integrate import solve_ivp
 
 from phinets.dynamics.basins import destinations, sinks_of
 from phinets.dynamics.bifurcations import bifurcations
-from phinets.dynamics.claims.check import Claim, Finding, Verdict, listed, on_both
+from phinets.dynamics.claims.check import Claim, ClaimCheck, Verdict, both_versions, format_numbers
 from phinets.dynamics.equilibria import Equilibrium, equilibria
-from phinets.dynamics.phase_plane import border, crossing, escape_from, gamma_nullcline
+from phinets.dynamics.phase_plane import border_crossing, gamma_nullcline, smallest_escaping_psi, stable_border
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 
 LARGE, NEAR_ZERO = 0.5, 0.1
@@ -24,12 +24,12 @@ READ_AS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """What the paper says of one weight decay."""
+    """The paper's statement on one weight decay."""
 
     name: str
     rho: float
     sinks: int
-    """How many."""
+    """Number of sinks."""
     words: str
     """Of the sink that is new there."""
     new: Callable[[float, float], bool]
@@ -54,93 +54,94 @@ def sinks(version: Version, sigma2: float, rho: float) -> list[Equilibrium]:
     return [each for each in equilibria(PhiNet(version=version, sigma2=sigma2, rho=rho)) if each.kind == "sink"]
 
 
-def regime(told: Regime) -> Claim:
-    """The claim that this weight decay has so many sinks, one of them as described."""
+def regime(expected: Regime) -> Claim:
+    """The claim that this weight decay has this number of sinks, one of them as described."""
 
-    def claim(sigma2: float) -> Finding:
-        def judge(version: Version) -> tuple[Verdict, Any]:
-            found = [(each["psi"], each["gamma"]) for each in sinks(version, sigma2, told.rho)]
-            described = [point for point in found if told.new((1 + sigma2) * point[0], point[1])]
-            places = ", ".join(f"({psi:.4g}, {gamma:.4g})" for psi, gamma in found)
-            count = f"{len(found)} sink{'s' * (len(found) != 1)} at (ψ, γ) = {places}"
+    def claim(sigma2: float) -> ClaimCheck:
+        def evaluate(version: Version) -> tuple[Verdict, Any]:
+            points = [(each["psi"], each["gamma"]) for each in sinks(version, sigma2, expected.rho)]
+            described = [point for point in points if expected.new((1 + sigma2) * point[0], point[1])]
+            places = ", ".join(f"({psi:.4g}, {gamma:.4g})" for psi, gamma in points)
+            count = f"{len(points)} sink{'s' * (len(points) != 1)} at (ψ, γ) = {places}"
             lacking = "" if described else "; none as described"
-            verdict = Verdict(holds=len(found) == told.sinks and bool(described), why=count + lacking)
+            verdict = Verdict(holds=len(points) == expected.sinks and bool(described), why=count + lacking)
             return verdict, {
-                "sinks": [{"psi": psi, "gamma": gamma} for psi, gamma in found],
+                "sinks": [{"psi": psi, "gamma": gamma} for psi, gamma in points],
                 "described": len(described),
             }
 
-        return Finding(
-            statement=f"{told.name}, ρ = {told.rho:g}: {told.sinks} sink{'s' * (told.sinks > 1)}; {told.words}",
+        return ClaimCheck(
+            statement=f"{expected.name}, ρ = {expected.rho:g}: {expected.sinks} sink{'s' * (expected.sinks > 1)}; "
+            f"{expected.words}",
             where="Section 4, Bifurcation of PhiNet dynamics; Fig. vecfield",
             needs=READ_AS,
-            **on_both(judge),
+            **both_versions(evaluate),
         )
 
     return claim
 
 
-def thresholds(sigma2: float) -> Finding:
-    """Every weight decay at which equilibria are born."""
+def thresholds(sigma2: float) -> ClaimCheck:
+    """Every weight decay at which equilibria appear."""
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
-        found = bifurcations(PhiNet(version=version, sigma2=sigma2), 0.0, 0.5)
-        rhos = [each.rho for each in found.found]
-        counts = "–".join(map(str, found.sinks))
-        numbers = {"bifurcations": [each.plain() for each in found.found], "sinks": list(found.sinks)}
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
+        diagram = bifurcations(PhiNet(version=version, sigma2=sigma2), 0.0, 0.5)
+        rhos = [each.rho for each in diagram.points]
+        counts = "–".join(map(str, diagram.sinks))
+        numbers = {"bifurcations": [each.plain() for each in diagram.points], "sinks": list(diagram.sinks)}
         return Verdict(
-            holds=found.sinks == (1, 2, 3, 4), why=f"sinks {counts} as ρ falls through {listed(rhos, 6)}"
+            holds=diagram.sinks == (1, 2, 3, 4), why=f"sinks {counts} as ρ falls through {format_numbers(rhos, 6)}"
         ), numbers
 
-    return Finding(
+    return ClaimCheck(
         statement="As weight decay falls, saddle-nodes bring the number of sinks from one to two, three and four",
         where="Section 4, Bifurcation of PhiNet dynamics",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def simsiam_threshold(sigma2: float) -> Finding:
+def simsiam_threshold(sigma2: float) -> ClaimCheck:
     """SimSiam's saddle-node, from its own polynomial."""
     formula = 1 / (4 * (1 + sigma2))
-    found = [each.rho for each in bifurcations(SimSiam(sigma2=sigma2), 0.0, 0.5).found]
-    holds = len(found) == 1 and abs(found[0] - formula) < 1e-12
-    verdict = Verdict(holds=holds, why=f"{listed(found, 8)} beside 1/(4(1+σ²)) = {formula:.8g}")
-    return Finding(
+    rhos = [each.rho for each in bifurcations(SimSiam(sigma2=sigma2), 0.0, 0.5).points]
+    holds = len(rhos) == 1 and abs(rhos[0] - formula) < 1e-12
+    verdict = Verdict(holds=holds, why=f"{format_numbers(rhos, 8)} beside 1/(4(1+σ²)) = {formula:.8g}")
+    return ClaimCheck(
         statement="SimSiam bifurcates from STRONG to MEDIUM at ρ = 1/(4(1+σ²))",
         where="Section 4, Comparison with SimSiam dynamics",
         published=verdict,
         corrected=verdict,
-        numbers={"found": found, "formula": formula},
+        numbers={"found": rhos, "formula": formula},
         needs="SimSiam has no γ, so both versions are the same",
     )
 
 
-def same_threshold(sigma2: float) -> Finding:
+def same_threshold(sigma2: float) -> ClaimCheck:
     """Whether PhiNet leaves STRONG where SimSiam does."""
-    simsiam = bifurcations(SimSiam(sigma2=sigma2), 0.0, 0.5).found[0].rho
+    simsiam = bifurcations(SimSiam(sigma2=sigma2), 0.0, 0.5).points[0].rho
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
-        first = bifurcations(PhiNet(version=version, sigma2=sigma2), 0.0, 0.5).found[0].rho
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
+        first = bifurcations(PhiNet(version=version, sigma2=sigma2), 0.0, 0.5).points[0].rho
         why = f"PhiNet's is {first:.6g}, {first / simsiam:.4g} times SimSiam's {simsiam:.6g}"
         between = "; between the two SimSiam must collapse and PhiNet need not" if first > simsiam else ""
         return Verdict(holds=abs(first - simsiam) < 1e-9, why=why + between), {"phinet": first, "simsiam": simsiam}
 
-    return Finding(
+    return ClaimCheck(
         statement="STRONG and MEDIUM of SimSiam are those of PhiNet: both begin at the same weight decay",
         where="Section 4, Comparison with SimSiam dynamics",
         needs="they are one regime only for ρ below SimSiam's threshold or above PhiNet's",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def conjugate(sigma2: float) -> Finding:
-    """The green line of the comparison figure: which nullcline it is, whether the flow keeps to it, who rests on it."""
+def conjugate(sigma2: float) -> ClaimCheck:
+    """The green line of the comparison figure: which nullcline it is, and whether the flow crosses it."""
     rho, s = 0.08, 1 + sigma2
     psi = np.linspace(-0.2, 0.5, 2801) * 2.5 / s
-    simple = SimSiam(sigma2=sigma2, rho=rho)
-    pattern = _signs(simple.flow(psi[None])[0])
+    simsiam = SimSiam(sigma2=sigma2, rho=rho)
+    pattern = _signs(simsiam.flow(psi[None])[0])
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
         system = PhiNet(version=version, sigma2=sigma2, rho=rho)
         gamma = gamma_nullcline(system, psi)
         rates = system.flow(np.stack([psi, gamma]))
@@ -154,26 +155,26 @@ def conjugate(sigma2: float) -> Finding:
         numbers = {"largest_psi_rate": largest[0], "largest_gamma_rate": largest[1], "angle": angle, "same_signs": same}
         return Verdict(holds=same and angle < 1, why=why), numbers
 
-    return Finding(
+    return ClaimCheck(
         statement="The SimSiam-MEDIUM flow is conjugate with the flow on the nullcline ψ̇ = 0 of PhiNet-MEDIUM",
         where="Fig. comparison (ρ = 0.08)",
         needs="a line that the flow crosses has no flow of its own; what can be compared is ψ̇ along it",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
 def _signs(values: Floats) -> list[int]:
-    """The signs in the order in which they come, each once, without zeros."""
+    """The sequence of signs, without zeros and repetitions."""
     signs = np.sign(values[np.abs(values) > 1e-15]).astype(int)
     return [int(sign) for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1]]
 
 
-def cycles(sigma2: float) -> Finding:
-    """Dulac's test with the function 1/ψ², and the numbers that go with it."""
+def cycles(sigma2: float) -> ClaimCheck:
+    """Dulac's test with the function 1/ψ²."""
     psi, gamma = np.meshgrid(np.linspace(-2, 2, 401)[np.arange(401) != 200], np.linspace(-6, 6, 401))
     rhos = [0.5, 0.12, 0.03, 0.003, 0.0001]
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
         systems = [PhiNet(version=version, sigma2=sigma2, rho=rho) for rho in rhos]
         largest = max(float(dulac(system, np.stack([psi, gamma])).max()) for system in systems)
         formula = "−s(1 + γ²)" if version == "published" else "−s(1 + γ² + ψ²)"
@@ -181,13 +182,13 @@ def cycles(sigma2: float) -> Finding:
         why = f"div(F/ψ²) = {formula}, at most {largest:.4g} on the grid; no orbit crosses ψ = 0, where |ψ̇| ≤ {axis:g}"
         return Verdict(holds=largest < 0 and axis == 0, why=why), {"largest_divergence": largest, "rate_on_axis": axis}
 
-    return Finding(
+    return ClaimCheck(
         statement="The flows of (ψ, γ) and of (φ, ψ, γ) have no cycles (not in the paper, which shows none)",
         in_paper=False,
         where="Section 4, Eq. PhiNet-dynamics",
         needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so none there. "
         "Not proved for the matrix flow or for X-PhiNet",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
@@ -195,8 +196,8 @@ def dulac(system: PhiNet, state: Floats) -> Floats:
     """div(F/ψ²) from the flow and its Jacobian: (tr J − 2ψ̇/ψ)/ψ². Weight decay cancels: −ρ − ρ + 2ρ = 0."""
     psi = state[0]
     jacobian = system.jacobian(state)
-    found: Floats = (jacobian[0, 0] + jacobian[1, 1] - 2 * system.flow(state)[0] / psi) / psi**2
-    return found
+    divergence: Floats = (jacobian[0, 0] + jacobian[1, 1] - 2 * system.flow(state)[0] / psi) / psi**2
+    return divergence
 
 
 STAR = (0.08, 0.5)
@@ -212,15 +213,15 @@ Escapes = Callable[[Floats], NDArray[np.bool_]]
 
 def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
     """The saddle nearest to the collapse on one side of ψ = 0: its stable manifold is the border of the collapse."""
-    found = [each for each in equilibria(system) if each.kind == "saddle" and each.psi * sign > 0]
-    return min(found, key=lambda each: abs(each.psi)) if found else None
+    saddles = [each for each in equilibria(system) if each.kind == "saddle" and each.psi * sign > 0]
+    return min(saddles, key=lambda each: abs(each.psi)) if saddles else None
 
 
-def wider_basin(sigma2: float) -> Finding:
+def wider_basin(sigma2: float) -> ClaimCheck:
     """C1 at the star, and over γ(0) and weight decay."""
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
-        rows = [row for rho in RHOS if (row := _borders(version, sigma2, rho))]
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
+        rows = [row for rho in RHOS if (row := _border_row(version, sigma2, rho))]
         star = next((row for row in rows if row["rho"] == STAR_RHO), None)
         if star is None:
             return Verdict(holds=False, why=f"PhiNet always collapses at ρ = {STAR_RHO}"), rows
@@ -228,29 +229,31 @@ def wider_basin(sigma2: float) -> Finding:
         if need is None:
             return Verdict(holds=False, why=f"from γ(0) = {STAR[1]} no ψ(0) escapes at ρ = {STAR_RHO}"), rows
         source, smallest = star["simsiam_source"], rows[-1]
-        beside = "SimSiam has no source: it always collapses" if source is None else f"SimSiam's source is {source:.5f}"
+        simsiam_words = (
+            "SimSiam has no source: it always collapses" if source is None else f"SimSiam's source is {source:.5f}"
+        )
         pairs = zip(smallest["smallest_psi"], smallest["small_rho_formula"], strict=True)
-        off = max(abs(found / formula - 1) for found, formula in pairs if found is not None)
+        largest_error = max(abs(psi / formula - 1) for psi, formula in pairs if psi is not None)
         escapes = "escapes" if need < STAR[0] else "collapses"
         why = (
             f"from γ(0) = {STAR[1]} ψ(0) must be above {need:.5f}, so ★ at {STAR[0]} {escapes} "
-            f"({STAR[0] / need - 1:+.1%}); {beside}. At ρ = {smallest['rho']:g} and "
-            f"γ(0) = {listed(GAMMAS, 3)} ψ(0)/ρ must be above "
-            f"{listed([(psi or np.nan) / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: "
-            f"1/(1 + γ(0)/2) to {off:.2%}"
+            f"({STAR[0] / need - 1:+.1%}); {simsiam_words}. At ρ = {smallest['rho']:g} and "
+            f"γ(0) = {format_numbers(GAMMAS, 3)} ψ(0)/ρ must be above "
+            f"{format_numbers([(psi or np.nan) / smallest['rho'] for psi in smallest['smallest_psi']], 3)}: "
+            f"1/(1 + γ(0)/2) to {largest_error:.2%}"
         )
         return Verdict(holds=need < STAR[0] and (source is None or STAR[0] < source), why=why), rows
 
-    return Finding(
+    return ClaimCheck(
         statement="C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)",
         where="Section 4, C1; Fig. comparison (ρ = 0.08)",
         needs="for small ρ and γ(0) > −2, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt), "
         "by which for γ(0) ≤ −2 every small ψ(0) collapses",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def _borders(version: Version, sigma2: float, rho: float) -> dict[str, Any] | None:
+def _border_row(version: Version, sigma2: float, rho: float) -> dict[str, Any] | None:
     """The smallest ψ(0) that escapes, for each γ(0), beside SimSiam's source; None where PhiNet always collapses.
 
     SimSiam's source is None where SimSiam always collapses.
@@ -260,108 +263,117 @@ def _borders(version: Version, sigma2: float, rho: float) -> dict[str, Any] | No
     source = [each.psi for each in equilibria(SimSiam(sigma2=sigma2, rho=rho)) if each.kind == "source"]
     if saddle is None:
         return None
-    found = escape_from(system, saddle, GAMMAS)
+    smallest = smallest_escaping_psi(system, saddle, GAMMAS)
     guess = [rho / (1 + gamma / 2) for gamma in GAMMAS]
     return {
         "rho": rho,
         "gamma": list(GAMMAS),
-        "smallest_psi": [None if np.isnan(psi) else psi for psi in found],
+        "smallest_psi": [None if np.isnan(psi) else psi for psi in smallest],
         "small_rho_formula": guess,
         "simsiam_source": source[0] if source else None,
     }
 
 
-def negative_sink(sigma2: float) -> Finding:
-    """C2 on the parabola: the negative sink, and from which γ(0) it is reached."""
+def negative_sink(sigma2: float) -> ClaimCheck:
+    """C2 on the parabola: the negative sink, and the γ(0) from which it is reached."""
     psis = (-0.4, -0.2, -0.1, -0.05, -0.02, -0.005)
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
         system = PhiNet(version=version, sigma2=sigma2, rho=WEAK)
-        there = [each for each in equilibria(system) if each.kind == "sink" and each.psi < 0]
+        negative_sinks = [each for each in equilibria(system) if each.kind == "sink" and each.psi < 0]
         saddle = lowest_saddle(system, -1)
-        if not there or saddle is None:
+        if not negative_sinks or saddle is None:
             return Verdict(holds=False, why=f"no sink with ψ < 0 at ρ = {WEAK:g}"), {"sinks": []}
-        lower, upper = border(system, saddle, gamma_max=12.0)
-        needed = [crossing(upper if psi < saddle.psi else lower, 0, psi) for psi in psis]
+        lower, upper = stable_border(system, saddle, gamma_max=12.0)
+        needed = [border_crossing(upper if psi < saddle.psi else lower, 0, psi) for psi in psis]
         why = (
-            f"the sink is at ({there[0].psi:.4g}, {there[0]['gamma']:.4g}); it takes γ(0) below "
-            f"{listed(needed, 3)} for ψ(0) = {listed(psis, 3)}" + "; other negative starts collapse" * (len(there) == 1)
+            f"the sink is at ({negative_sinks[0].psi:.4g}, {negative_sinks[0]['gamma']:.4g}); it takes γ(0) below "
+            f"{format_numbers(needed, 3)} for ψ(0) = {format_numbers(psis, 3)}"
+            + "; other negative starts collapse"
+            * (len(negative_sinks) == 1)
         )
-        numbers = {"sink": [there[0].psi, there[0]["gamma"]], "psi": list(psis), "largest_gamma": needed}
+        numbers = {
+            "sink": [negative_sinks[0].psi, negative_sinks[0]["gamma"]],
+            "psi": list(psis),
+            "largest_gamma": needed,
+        }
         return Verdict(holds=max(needed) < 0, why=why), numbers
 
-    return Finding(
+    return ClaimCheck(
         statement="C2: PhiNet-WEAK has a negative sink, which attracts negative initialization ψ(0) < 0",
         where="Section 4, C2; Fig. vecfield (ρ = 0.0001)",
         needs="on the parabola ψ = 0 is never crossed, so a negative start ends at the negative sink or collapses",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def off_the_parabola(sigma2: float) -> Finding:
-    """C2 beside SimSiam with φ as a variable of its own: how large an encoder carries a negative ψ over zero."""
+def off_the_parabola(sigma2: float) -> ClaimCheck:
+    """C2 beside SimSiam with φ as a variable of its own: the φ(0) for which a negative ψ crosses zero."""
     rho, psis, gammas = 0.03, (-0.1, -1.0), (0.0, -1.5)
-    simple = [escaping_phi(psi, partial(_simsiam_escapes, sigma2, rho, psi)) for psi in psis]
+    simsiam = [escaping_phi(psi, partial(_simsiam_escapes, sigma2, rho, psi)) for psi in psis]
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
         system = PhiNetPhi(version=version, sigma2=sigma2, rho=rho)
         table = {
             f"{gamma:g}": [escaping_phi(psi, partial(_phinet_escapes, system, psi, gamma)) for psi in psis]
             for gamma in gammas
         }
-        phinet = "; ".join(f"PhiNet with γ(0) = {gamma}: {_shown(found)}" for gamma, found in table.items())
-        why = f"from ψ(0) = {listed(psis, 3)} SimSiam crosses ψ = 0 and escapes for φ(0) {_shown(simple)}; {phinet}"
-        numbers = {"psi": list(psis), "phi_from_to": {"simsiam": simple, **table}}
-        return Verdict(holds=all(found is None for found in simple), why=why), numbers
+        phinet = "; ".join(
+            f"PhiNet with γ(0) = {gamma}: {_format_windows(windows)}" for gamma, windows in table.items()
+        )
+        windows = _format_windows(simsiam)
+        why = f"from ψ(0) = {format_numbers(psis, 3)} SimSiam crosses ψ = 0 and escapes for φ(0) {windows}; {phinet}"
+        numbers = {"psi": list(psis), "phi_from_to": {"simsiam": simsiam, **table}}
+        return Verdict(holds=all(window is None for window in simsiam), why=why), numbers
 
-    return Finding(
+    return ClaimCheck(
         statement="C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)",
         where="Section 4, C2, before φ is eliminated (ρ = 0.03)",
         needs=f"φ(0) up to {LARGEST_PHI:g} was tried; at ψ = 0 ψ̇ is φ(1+γ), which is 0 on the parabola φ = ψ² alone",
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def negative_sink_off_the_parabola(sigma2: float) -> Finding:
-    """C2 with φ as a variable of its own: for which φ(0) the negative sink still draws a negative start."""
+def negative_sink_off_the_parabola(sigma2: float) -> ClaimCheck:
+    """C2 with φ as a variable of its own: the φ(0) from which a negative start reaches the negative sink."""
     psi, gammas, phis = -0.1, (-2.0, -4.0), np.geomspace(1e-4, 1.0, 81)
 
-    def judge(version: Version) -> tuple[Verdict, Any]:
+    def evaluate(version: Version) -> tuple[Verdict, Any]:
         system = PhiNetPhi(version=version, sigma2=sigma2, rho=WEAK)
         negative = [k for k, sink in enumerate(sinks_of(system)) if sink.psi < 0]
         if not negative:
             return Verdict(holds=False, why=f"no sink with ψ < 0 at ρ = {WEAK:g}"), {"drawn": {}}
-        drawn = {}
+        attracted = {}
         for gamma in gammas:
             starts = np.stack([phis, np.full_like(phis, psi), np.full_like(phis, gamma)])
-            drawn[f"{gamma:g}"] = phis[np.isin(destinations(system, starts), negative)]
-        told = "; ".join(f"γ(0) = {gamma}: {_range(found, phis)}" for gamma, found in drawn.items())
-        numbers = {"psi": psi, "drawn": {gamma: found.tolist() for gamma, found in drawn.items()}}
-        whole = all(len(found) == len(phis) for found in drawn.values())
-        return Verdict(holds=whole, why=f"from ψ(0) = {psi:g} it is reached with {told}"), numbers
+            attracted[f"{gamma:g}"] = phis[np.isin(destinations(system, starts), negative)]
+        expected = "; ".join(f"γ(0) = {gamma}: {_format_range(values, phis)}" for gamma, values in attracted.items())
+        numbers = {"psi": psi, "drawn": {gamma: values.tolist() for gamma, values in attracted.items()}}
+        whole = all(len(values) == len(phis) for values in attracted.values())
+        return Verdict(holds=whole, why=f"from ψ(0) = {psi:g} it is reached with {expected}"), numbers
 
-    return Finding(
+    return ClaimCheck(
         statement="C2: the negative sink draws negative starts off the parabola φ = ψ² as well (not in the paper)",
         where="Section 4, C2, before φ is eliminated (ρ = 0.0001)",
         needs=f"φ(0) from {phis[0]:g} to {phis[-1]:g} was tried, in equal ratios; the parabola has {psi**2:g}",
         in_paper=False,
-        **on_both(judge),
+        **both_versions(evaluate),
     )
 
 
-def _range(found: Floats, tried: Floats) -> str:
-    if not len(found):
+def _format_range(values: Floats, tried: Floats) -> str:
+    if not len(values):
         return "no φ(0)"
-    if len(found) == len(tried):
+    if len(values) == len(tried):
         return "every φ(0)"
-    low = "" if found[0] == tried[0] else f" from {found[0]:.3g}"
-    return f"φ(0){low}" + ("" if found[-1] == tried[-1] else f" up to {found[-1]:.3g}")
+    low = "" if values[0] == tried[0] else f" from {values[0]:.3g}"
+    return f"φ(0){low}" + ("" if values[-1] == tried[-1] else f" up to {values[-1]:.3g}")
 
 
 def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
-    """From which to which φ(0) a negative ψ(0) escapes, to 1 in 80; no end where the largest does too; None: none does.
+    """The range of φ(0) from which a negative ψ(0) escapes, to 1 in 80; (low, None) if unbounded; None if empty.
 
-    φ(0) = ψ(0)² itself never does. 48 starts in equal ratios find the ends, 16 between two of them narrow each down.
+    φ(0) = ψ(0)² itself never does. 48 starts in geometric sequence locate the ends, 16 more refine each.
     """
     tried = np.geomspace(psi**2, LARGEST_PHI, 49)[1:]
     good = np.flatnonzero(escapes(tried))
@@ -396,7 +408,7 @@ def _simsiam_escapes(sigma2: float, rho: float, psi: float, phi: Floats) -> NDAr
     return escaped
 
 
-def _shown(windows: Sequence[tuple[float, float | None] | None]) -> str:
+def _format_windows(windows: Sequence[tuple[float, float | None] | None]) -> str:
     words = []
     for window in windows:
         if window is None:

@@ -1,0 +1,216 @@
+"""Options that the actions of `phinets dynamics` share: which flow, how strong the views, how much weight decay."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from phinets.config.errors import UserError, look_up, unknown
+
+if TYPE_CHECKING:
+    from phinets.dynamics.equilibria import AnySystem
+    from phinets.dynamics.matrix import MatrixSystem, Weights
+    from phinets.dynamics.systems import Floats
+
+VERSIONS = {"published": None, "corrected": None}
+RANDOM_START = {"dim": 4, "input_dim": 6, "scale": 1.0, "symmetric": False}
+"""Options of random weights with their defaults; none of them goes with a file of weights."""
+
+
+@dataclass(frozen=True)
+class SystemOptions:
+    """An eigenvalue flow without its weight decay."""
+
+    system: str = "phinet"
+    """Which flow: simsiam, phinet, phinet-phi (with φ beside ψ and γ) or x-phinet (with the slow encoder)."""
+    version: str = "corrected"
+    """γ̇ as the paper prints it (published) or as its loss gives it (corrected); simsiam has no γ."""
+    sigma2: float = 1.5
+    """σ² ≥ 0: variance of the augmentation."""
+    tau: float | None = None
+    """For simsiam: size of the target's weights relative to the encoder's; unset: 1."""
+    kappa: float | None = None
+    """For x-phinet: rate of the slow encoder, (1 − momentum) / learning rate; unset: 0.33."""
+
+    def __post_init__(self) -> None:
+        self.flow_at(1.0)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON: all parameters of the flow."""
+        return {"system": self.system} | {
+            name: value for name, value in asdict(self.flow_at(1.0)).items() if name != "rho"
+        }
+
+    def flow_at(self, rho: float) -> "AnySystem":
+        """The flow under this weight decay; a UserError says which option is wrong."""
+        from phinets.dynamics.systems import SYSTEMS
+
+        if self.system == "matrix":
+            raise UserError(
+                "the matrix flow has whole manifolds of equilibria: along each eigendirection they are those of "
+                "phinet-phi. Give --system phinet-phi, or use `phinets dynamics flow` for the matrix flow itself."
+            )
+        _require_rho(rho)
+        if self.system not in SYSTEMS:
+            raise UserError(unknown("system", self.system, [*SYSTEMS, "matrix"]))
+        owners = {"version": ("phinet", "phinet-phi", "x-phinet"), "tau": ("simsiam",), "kappa": ("x-phinet",)}
+        return SYSTEMS[self.system](sigma2=self.sigma2, rho=rho, **_own_parameters(self, self.system, owners))
+
+
+@dataclass(frozen=True)
+class FlowOptions(SystemOptions):
+    """An eigenvalue flow with its weight decay."""
+
+    rho: float = 0.03
+    """ρ > 0: weight decay."""
+
+    def __post_init__(self) -> None:
+        self.flow()
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON: all parameters of the flow."""
+        return {"system": self.system} | asdict(self.flow())
+
+    def flow(self) -> "AnySystem":
+        """The flow that the options select."""
+        return self.flow_at(self.rho)
+
+
+@dataclass(frozen=True)
+class MatrixFlowOptions:
+    """A matrix flow and its initial weights."""
+
+    system: str = "phinet"
+    """Which flow: phinet (alias: matrix), simsiam, byol or x-phinet."""
+    version: str = "corrected"
+    """Ẇ_g as the paper prints it (published) or as its loss gives it (corrected); simsiam and byol have no W_g."""
+    sigma2: float = 1.5
+    """σ² ≥ 0: variance of the augmentation."""
+    rho: float = 0.03
+    """ρ > 0: weight decay."""
+    tau: float | None = None
+    """For simsiam: size of the target's weights relative to the encoder's; unset: 1."""
+    kappa: float | None = None
+    """For byol and x-phinet: rate of the slow encoder, (1 − momentum) / learning rate; unset: 0.33."""
+    start: Path | None = None
+    """An .npz file with W_f (m, d), W_g and W_h (m, m), and W_s (m, d) where there is one; unset: random weights."""
+    dim: int = 4
+    """m, the width of the code, for random weights."""
+    input_dim: int = 6
+    """d, the width of the input, for random weights."""
+    scale: float = 1.0
+    """Typical singular value of random weights."""
+    symmetric: bool = False
+    """Whether random W_g and W_h are symmetric."""
+    seed: int = 0
+    """Seed of the random weights."""
+
+    def __post_init__(self) -> None:
+        self.flow()
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}, but must be 0 or more.")
+        conflicts = [name for name, default in RANDOM_START.items() if getattr(self, name) != default]
+        if self.start is not None and conflicts:
+            option = conflicts[0].replace("_", "-")
+            raise UserError(f"--{option} is for random weights, but --start gives the weights. Leave one of them out.")
+
+    def flow(self) -> "MatrixSystem":
+        """The flow that the options select; a UserError says which option is wrong."""
+        from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
+
+        if self.system == "phinet-phi":
+            raise UserError(
+                "phinet-phi is one direction of the matrix flow: `phinets dynamics equilibria`, `bifurcations` and "
+                "`basins` have it. Give --system phinet here; the output includes the reduced equations."
+            )
+        name = "phinet" if self.system == "matrix" else self.system
+        kind = look_up("system", name, {**MATRIX_FLOWS, "matrix": MatrixFlow})
+        _require_rho(self.rho)
+        owners = {"version": ("phinet", "x-phinet"), "tau": ("simsiam",), "kappa": ("byol", "x-phinet")}
+        return kind(sigma2=self.sigma2, rho=self.rho, **_own_parameters(self, name, owners))
+
+    def weights(self) -> "dict[str, Floats]":
+        """The initial weights, from the file or random."""
+        from phinets.dynamics.matrix_trajectories import Start, random_start, require_weights
+
+        if self.start is not None:
+            return require_weights(self.flow(), read_weights(self.start))
+        start = Start(dim=self.dim, input_dim=self.input_dim, scale=self.scale, symmetric=self.symmetric)
+        return random_start(self.flow(), start, self.seed)
+
+    def plain(self, weights: "Weights") -> dict[str, Any]:
+        """For JSON: all parameters of the flow, the shapes, and where the weights come from."""
+        m, d = weights["W_f"].shape
+        system = self.flow()
+        own = {name: getattr(system, name) for name in ("version", "tau", "kappa") if hasattr(system, name)}
+        origin = {"seed": self.seed} if self.start is None else {"start": str(self.start)}
+        common = {"system": self.system, "sigma2": self.sigma2, "rho": self.rho}
+        return {**common, **own, "dim": m, "input_dim": d, **origin}
+
+
+def _own_parameters(
+    options: SystemOptions | MatrixFlowOptions, system: str, owners: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """The parameters that only some systems have; refuses one that the system does not have."""
+    look_up("version", options.version, VERSIONS)
+    parameters: dict[str, Any] = {}
+    for name, systems in owners.items():
+        value = getattr(options, name)
+        if value is not None and system in systems:
+            parameters[name] = value
+        elif value is not None and name != "version":
+            raise UserError(
+                f"--{name} {value} is for {' and '.join(systems)}, but the system is {system}. Leave it out."
+            )
+    return parameters
+
+
+def _require_rho(rho: float) -> None:
+    """Refuse a weight decay whose rates floats can't represent beside the others."""
+    from phinets.dynamics.systems import LEAST, MOST
+
+    if 0 < rho < LEAST:
+        raise UserError(f"rho is {rho}, but below {LEAST:g} floats can't tell its rates from 0: give more, e.g. 0.03.")
+    if rho > MOST:
+        raise UserError(f"rho is {rho}, but above {MOST:g} floats can't tell other rates from 0: give less, e.g. 0.03.")
+
+
+def read_weights(path: Path) -> "dict[str, Floats]":
+    """The arrays of an .npz file; a UserError says why it can't be read."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    advice = "Save weights with numpy.savez('weights.npz', W_f=…, W_g=…, W_h=…)."
+    if not path.is_file():
+        raise UserError(f"there is no file '{path}'. {advice}")
+    try:
+        arrays = np.load(path, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            raise UserError(f"'{path}' holds one array without a name. {advice}")
+        with arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except UserError:
+        raise
+    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"'{path}' can't be read as .npz: {error}. {advice}") from None
+
+
+def print_table(console: Console, headings: list[str], rows: list[list[str]], *, right: bool = False) -> None:
+    """Rows below their headings; a number is never shortened."""
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table, highlight=False)
+
+
+def print_lines(console: Console, *lines: str) -> None:
+    """Plain lines without markup."""
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
