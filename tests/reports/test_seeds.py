@@ -82,7 +82,10 @@ def test_a_strategy_s_numbers_set_runs_apart(memory: Any, values: Any, told: lis
         (within("evaluation", final_bank=500), ["final bank –", "final bank 500"]),
         (within("reading", k_rule="tasks-seen"), ["k rule fixed", "k rule tasks-seen"]),
         (within("reading", readouts=("task-linear",)), ["readouts task-knn class-knn", "readouts task-linear"]),
-        (lambda c: replace(c, appended=(AppendedTask(data="svhn", epochs=3),)), ["appended –", "appended svhn 3 – – –"]),
+        (
+            lambda c: replace(c, appended=(AppendedTask(data="svhn", epochs=3),)),
+            ["appended –", "appended svhn 3 – – –"],
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["simsiam", "byol"])
@@ -112,7 +115,10 @@ def test_data_that_have_changed_behind_the_same_settings_are_told_of(values: Any
 
 
 def test_tasks_that_follow_from_the_settings_are_not_told_of_twice() -> None:
-    one, other = stream_record(2, 0), changed(stream_record(3, 1), lambda c: replace(c, stream=StreamOptions(tasks="3x2")))
+    one, other = (
+        stream_record(2, 0),
+        changed(stream_record(3, 1), lambda c: replace(c, stream=StreamOptions(tasks="3x2"))),
+    )
     assert [group.name.splitlines()[2:] for group in groups([one, other])] == [["tasks –"], ["tasks 3x2"]]
 
 
