@@ -47,7 +47,7 @@ def test_check_tells_what_is_there(tmp_path: Path, capsys: Capture) -> None:
     assert code == 0
     assert set(document["parts"]) == {"train", "test"}
     train = document["parts"]["train"]
-    assert (train["images"], train["labelled"], train["bad"]) == (100, 100, [])
+    assert (train["images"], train["labeled"], train["bad"]) == (100, 100, [])
     assert train["classes"] == dict.fromkeys(making.TEN, 10)
     assert train["mean"] == pytest.approx((pixels / 255).mean(axis=(0, 2, 3)))
     shown = said(["data", "check", "cifar10", "--root", str(tmp_path)], capsys)[1]
@@ -59,7 +59,7 @@ def test_check_looks_at_a_part_some_classes_or_the_first_few(tmp_path: Path, cap
     making.stl10(tmp_path)
     words = ["data", "check", "stl10", "--root", str(tmp_path), "--json"]
     parts = json.loads(said([*words], capsys)[1])["parts"]
-    assert {name: (part["images"], part["labelled"]) for name, part in parts.items()} == {
+    assert {name: (part["images"], part["labeled"]) for name, part in parts.items()} == {
         "train": (15, 6), "test": (4, 4), "bank": (6, 6),
     }  # fmt: skip
     assert set(json.loads(said([*words, "--split", "bank"], capsys)[1])["parts"]) == {"bank"}
@@ -135,16 +135,16 @@ def test_a_part_that_lacks_is_told_and_the_rest_is_done(tmp_path: Path, capsys: 
     assert "part3: not found" in err
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_a_folder_trains_with_labels_or_without(labelled: bool, tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("labeled", [True, False])
+def test_a_folder_trains_with_labels_or_without(labeled: bool, tmp_path: Path, capsys: Capture) -> None:
     for i in range(100):
-        path = tmp_path / "pictures" / (f"class{i % 2}" if labelled else ".") / f"{i}.png"
+        path = tmp_path / "pictures" / (f"class{i % 2}" if labeled else ".") / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(making.noise(18, 18, 3, seed=i)).save(path)
     words = ["--data", f"folder:{tmp_path / 'pictures'}", "--out", str(tmp_path / "run"), "--json"]
     code, out, err = said(["train", *TINY, *words], capsys)
     assert code == 0, err
-    assert (json.loads(out)["knn"] is not None) == labelled
+    assert (json.loads(out)["knn"] is not None) == labeled
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from phinets.config.views import PLANS
 from phinets.data import DATA, Files, ImageSet, fingerprint, load
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
-from phinets.data.streams import ArrivingFiles
+from phinets.data.streams import SequentialFiles
 from phinets.training.loader import ViewLoader
 from tests.data import making
 
@@ -26,10 +26,10 @@ SMALL = DataOptions(train_images=300, test_images=20, image_size=8)
 
 
 def pixels(part: ImageSet) -> np.ndarray:
-    return part.images.take(torch.arange(len(part))).images.numpy()
+    return part.images.fetch(torch.arange(len(part))).images.numpy()
 
 
-def shown(part: ImageSet, seed: int = 0) -> torch.Tensor:
+def printable(part: ImageSet, seed: int = 0) -> torch.Tensor:
     return torch.as_tensor(part.images.order(torch.Generator().manual_seed(seed)))
 
 
@@ -51,13 +51,13 @@ def test_what_arrives_is_what_is_there_otherwise_in_an_order_that_no_seed_change
     places: dict[str, DataOptions],
 ) -> None:
     for name, options in places.items():
-        whole, arriving = load(name, options), load(f"stream:{name}", options)
-        assert fingerprint(arriving) == fingerprint(whole)
-        assert arriving.classes == whole.classes
-        for part, ours in arriving.parts.items():
-            assert (pixels(ours) == pixels(whole.parts[part])).all()
-            assert (ours.labels is None) == (whole.parts[part].labels is None)
-        orders = [shown(arriving.train, seed).tolist() for seed in range(3)]
+        whole, as_stream = load(name, options), load(f"stream:{name}", options)
+        assert fingerprint(as_stream) == fingerprint(whole)
+        assert as_stream.classes == whole.classes
+        for part, ours in as_stream.splits.items():
+            assert (pixels(ours) == pixels(whole.splits[part])).all()
+            assert (ours.labels is None) == (whole.splits[part].labels is None)
+        orders = [printable(as_stream.train, seed).tolist() for seed in range(3)]
         assert orders[0] == orders[1] == orders[2]
         assert sorted(orders[0]) == list(range(len(whole.train)))
 
@@ -65,9 +65,9 @@ def test_what_arrives_is_what_is_there_otherwise_in_an_order_that_no_seed_change
 @pytest.mark.parametrize("name", ["cifar10", "stl10", "cifar5m"])
 def test_arrays_arrive_as_they_are_counted(name: str, places: dict[str, DataOptions]) -> None:
     part = load(f"stream:{name}", places[name]).train
-    assert shown(part).tolist() == list(range(len(part)))
-    assert shown(part.head(7)).tolist() == list(range(7))
-    assert shown(part.pick(torch.tensor([4, 2, 9]))).tolist() == [0, 1, 2]
+    assert printable(part).tolist() == list(range(len(part)))
+    assert printable(part.head(7)).tolist() == list(range(7))
+    assert printable(part.subset(torch.tensor([4, 2, 9]))).tolist() == [0, 1, 2]
 
 
 def test_an_npz_arrives_as_its_file_has_it(tmp_path: Path, places: dict[str, DataOptions]) -> None:
@@ -75,7 +75,7 @@ def test_an_npz_arrives_as_its_file_has_it(tmp_path: Path, places: dict[str, Dat
     every = [image.tobytes() for image in np.load(tmp_path / "x.npz")["X"].transpose(0, 3, 1, 2)]
     for options in (places[name], DataOptions(train_images=20), DataOptions(classes=("2", "0"))):
         part = load(f"stream:{name}", options).train
-        numbers = [every.index(image.tobytes()) for image in pixels(part)[shown(part)]]
+        numbers = [every.index(image.tobytes()) for image in pixels(part)[printable(part)]]
         assert all(one < following for one, following in pairwise(numbers))
 
 
@@ -99,7 +99,7 @@ def test_the_frames_of_a_film_arrive_as_they_are_numbered_the_first_ones_first(
     part = split.train
     assert isinstance(every, Files)
     assert isinstance(part.images, Files)
-    seen = [part.images.paths[row] for row in shown(part)]
+    seen = [part.images.paths[row] for row in printable(part)]
     assert list(map(numbers_in, seen)) == sorted(map(numbers_in, every.paths))[:n]
     assert part.labels is not None
     assert [split.classes[label] for label in part.labels] == [Path(path).parent.name for path in part.images.paths]
@@ -107,8 +107,8 @@ def test_the_frames_of_a_film_arrive_as_they_are_numbered_the_first_ones_first(
 
 def test_numbers_of_one_value_and_names_without_any_have_an_order_too() -> None:
     expected = ["01.png", "1.png", "2.png", "a.png", "a/1.png", "a1.png", "a1b.png", "a1b2.png", "a1b10.png", "b.png"]
-    images = ArrivingFiles([f"x/{name}" for name in sorted(expected, reverse=True)], 8)
-    assert [images.paths[row] for row in shown(ImageSet(images, None))] == [f"x/{name}" for name in expected]
+    images = SequentialFiles([f"x/{name}" for name in sorted(expected, reverse=True)], 8)
+    assert [images.paths[row] for row in printable(ImageSet(images, None))] == [f"x/{name}" for name in expected]
 
 
 @pytest.mark.parametrize("n", [1, 20, 53])
@@ -119,10 +119,10 @@ def test_so_many_images_of_an_npz_are_the_first_ones_of_its_file(
     file = np.load(tmp_path / "x.npz")
     every = [image.tobytes() for image in file["X"].transpose(0, 3, 1, 2)]
     whole, part = load(name, places[name]).train, load(f"stream:{name}", DataOptions(train_images=n)).train
-    numbers = [every.index(image.tobytes()) for image in pixels(part)[shown(part).numpy()]]
+    numbers = [every.index(image.tobytes()) for image in pixels(part)[printable(part).numpy()]]
     assert numbers == sorted(every.index(image.tobytes()) for image in pixels(whole))[:n]
     assert part.labels is not None
-    assert part.labels[shown(part)].tolist() == file["Y"][numbers].tolist()
+    assert part.labels[printable(part)].tolist() == file["Y"][numbers].tolist()
 
 
 def test_how_many_arrive_changes_nothing_about_what_is_asked(places: dict[str, DataOptions]) -> None:
@@ -144,20 +144,20 @@ def test_the_first_few_of_those_that_arrive_are_still_of_every_class(tmp_path: P
 def test_chosen_classes_arrive_too_and_are_chosen_once(places: dict[str, DataOptions]) -> None:
     part = load("stream:cifar10", DataOptions(root=places["cifar10"].root, classes=("3", "8"))).train
     assert len(part) == 20
-    assert shown(part).tolist() == list(range(20))
+    assert printable(part).tolist() == list(range(20))
 
 
 # ---- endless shapes
 
 
 def test_endless_shapes_are_those_of_shapes_and_go_on_where_they_end() -> None:
-    endless, finite = load("stream:shapes", SMALL), load("shapes", SMALL)
-    assert len(endless.train) == 300
-    assert (pixels(endless.train) == pixels(finite.train)).all()
-    assert (pixels(endless.test) == pixels(finite.test)).all()
+    shapes_stream, finite = load("stream:shapes", SMALL), load("shapes", SMALL)
+    assert len(shapes_stream.train) == 300
+    assert (pixels(shapes_stream.train) == pixels(finite.train)).all()
+    assert (pixels(shapes_stream.test) == pixels(finite.test)).all()
     beyond = torch.tensor([7, 10**12, 50_001, 7])
     many = load("stream:shapes", DataOptions(train_images=2**40, test_images=20, image_size=8))
-    assert (many.train.images.take(beyond).images.numpy() == draw(beyond.numpy(), size=8)[0]).all()
+    assert (many.train.images.fetch(beyond).images.numpy() == draw(beyond.numpy(), size=8)[0]).all()
     assert len(load("stream:shapes", DataOptions(test_images=1, image_size=8)).train) == 180_000
 
 
@@ -165,20 +165,20 @@ def test_the_first_ones_are_known_with_their_labels() -> None:
     for n, known in ((300, 300), (12_000, 10_000)):
         split = load("stream:shapes", DataOptions(train_images=n, test_images=5, image_size=8))
         assert split.train.labels is None
-        assert split.known is split.bank
-        assert split.known.labels is not None
+        assert split.eval_train is split.bank
+        assert split.eval_train.labels is not None
         expected, labels = draw(np.arange(known), size=8)
-        assert (pixels(split.known) == expected).all()
-        assert (split.known.labels.numpy() == labels).all()
+        assert (pixels(split.eval_train) == expected).all()
+        assert (split.eval_train.labels.numpy() == labels).all()
         assert split.classes == CLASSES
 
 
 def test_some_of_the_endless_are_counted_anew() -> None:
     images = load("stream:shapes", SMALL).train.images
-    picked = images.pick(torch.tensor([250, 3, 9]))
-    assert (picked.take(torch.tensor([0, 2])).images == images.take(torch.tensor([250, 9])).images).all()
-    again = picked.pick(torch.tensor([2, 0])).head(1)
-    assert (again.take(torch.tensor([0])).images == images.take(torch.tensor([9])).images).all()
+    picked = images.subset(torch.tensor([250, 3, 9]))
+    assert (picked.fetch(torch.tensor([0, 2])).images == images.fetch(torch.tensor([250, 9])).images).all()
+    again = picked.subset(torch.tensor([2, 0])).head(1)
+    assert (again.fetch(torch.tensor([0])).images == images.fetch(torch.tensor([9])).images).all()
     assert list(images.order(torch.Generator())) == list(range(300))
 
 
@@ -188,12 +188,12 @@ def test_in_one_pass_each_picture_is_seen_exactly_once_in_the_order_of_arrival(r
     loaders = [
         ViewLoader(
             images=images, plan=PLANS["none"], anchor=None, batch=16, seed=0, size=8, device=torch.device("cpu"),
-            parts=parts, rank=rank, ranks=ranks,
+            micro_batches=parts, rank=rank, ranks=ranks,
         )
         for rank in range(ranks)
     ]  # fmt: skip
     steps = loaders[0].steps_per_epoch
-    streams = [loader.stream(0, 2 * steps) for loader in loaders]
+    streams = [loader.batches(0, 2 * steps) for loader in loaders]
     turns = [next(stream) for _ in range(2 * steps * parts) for stream in streams]
     rows = torch.cat([turn.rows for turn in turns]).tolist()
     assert rows == 2 * list(range(288))
@@ -209,12 +209,12 @@ from phinets.data import load
 torch.set_num_threads(1)
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 def endless(n): return load("stream:shapes", DataOptions(train_images=n, test_images=10, image_size=16)).train.images
-endless(1000).take(torch.arange(128))
+endless(1000).fetch(torch.arange(128))
 before = resident()
 train = endless(10**7)
 order = train.order(torch.Generator())
 for first in range(0, len(train), 200_000):
-    train.take(torch.as_tensor(order[first : first + 128]))
+    train.fetch(torch.as_tensor(order[first : first + 128]))
 print(len(train), resident() - before)
 """
 
@@ -259,6 +259,6 @@ def test_what_can_t_arrive_is_said(name: str, options: DataOptions, says: str) -
 
 
 def test_every_data_set_that_is_endless_has_a_name() -> None:
-    from phinets.data import ENDLESS
+    from phinets.data import GENERATED_STREAMS
 
-    assert set(ENDLESS) <= set(DATA)
+    assert set(GENERATED_STREAMS) <= set(DATA)

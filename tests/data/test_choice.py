@@ -10,7 +10,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import load
-from phinets.data.image_sets import Split
+from phinets.data.image_sets import DataSplits
 from tests.data import making
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
@@ -20,9 +20,9 @@ def at(root: Path, **more: Any) -> DataOptions:
     return DataOptions(root=str(root), **more)
 
 
-def pixels(split: Split, part: str = "train") -> np.ndarray:
-    images = split.parts[part].images
-    return images.take(torch.arange(len(images))).images.numpy()
+def pixels(split: DataSplits, part: str = "train") -> np.ndarray:
+    images = split.splits[part].images
+    return images.fetch(torch.arange(len(images))).images.numpy()
 
 
 @pytest.mark.parametrize("wanted", [("cat", "ship"), ("3", "8"), ("cat", "8")])
@@ -49,7 +49,7 @@ def test_chosen_classes_count_in_the_order_of_asking(tmp_path: Path) -> None:
 def test_of_stl10_chosen_classes_leave_out_what_has_no_label(tmp_path: Path) -> None:
     making.stl10(tmp_path, train=10, test=10)
     split = load("stl10", at(tmp_path, classes=("bird", "truck")))  # the last class: −1 must not be taken for it
-    assert (len(split.train), len(split.known), len(split.test)) == (2, 2, 2)
+    assert (len(split.train), len(split.eval_train), len(split.test)) == (2, 2, 2)
 
 
 def test_limits_come_after_the_choice(tmp_path: Path) -> None:

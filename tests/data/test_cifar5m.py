@@ -53,13 +53,13 @@ def test_learned_from_is_parts_0_to_4_asked_about_is_part_5_known_is_part_0(
     list(prepare(tmp_path / "from", tmp_path / "cifar5m"))
     split = load("cifar5m", DataOptions(root=str(tmp_path)))
     expected = {"train": np.concatenate(images[:5]), "test": images[5][:20], "bank": images[0][:30]}
-    for name, part in split.parts.items():
-        found = part.images.take(torch.arange(len(part))).images.numpy()
+    for name, part in split.splits.items():
+        found = part.images.fetch(torch.arange(len(part))).images.numpy()
         assert (found == expected[name].transpose(0, 3, 1, 2)).all()
         assert part.labels is not None
         assert (part.labels.numpy() == np.arange(len(part)) % 10).all()
         assert part.labels.dtype == torch.int64
-    assert set(split.parts) == set(expected)
+    assert set(split.splits) == set(expected)
 
 
 def test_the_published_numbers() -> None:
@@ -70,7 +70,7 @@ def test_chosen_classes_are_streamed_too(tmp_path: Path) -> None:
     cifar5m_parts(tmp_path / "from", n=50)
     list(prepare(tmp_path / "from", tmp_path / "cifar5m"))
     split = load("cifar5m", DataOptions(root=str(tmp_path), classes=("cat", "bird")))
-    assert (len(split.train), len(split.test), len(split.known)) == (50, 10, 10)
+    assert (len(split.train), len(split.test), len(split.eval_train)) == (50, 10, 10)
     assert split.train.labels is not None
     assert split.train.labels[:4].tolist() == [1, 0, 1, 0]
 

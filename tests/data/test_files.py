@@ -12,7 +12,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import BadImage, BadImages, load
 from phinets.data.decode import UnusableError
-from phinets.data.files import Files, square
+from phinets.data.files import Files, decode_square
 from phinets.runs.trainer import run
 from tests.runs.test_pretrain import TINY, Listener
 
@@ -55,11 +55,11 @@ def write_folder(root: Path, good: int, bad: tuple[str, ...] = ()) -> Path:
 def test_a_square_is_the_centre_of_the_picture(tmp_path: Path) -> None:
     pixels = picture(20, 30)
     Image.fromarray(pixels).save(tmp_path / "wide.png")
-    assert np.array_equal(square(tmp_path / "wide.png", 20), pixels[:, 5:25].transpose(2, 0, 1))
+    assert np.array_equal(decode_square(tmp_path / "wide.png", 20), pixels[:, 5:25].transpose(2, 0, 1))
     np.save(tmp_path / "wide.npy", pixels)
-    assert np.array_equal(square(tmp_path / "wide.npy", 20), square(tmp_path / "wide.png", 20))
+    assert np.array_equal(decode_square(tmp_path / "wide.npy", 20), decode_square(tmp_path / "wide.png", 20))
     np.save(tmp_path / "floats.npy", pixels / 255)
-    assert np.array_equal(square(tmp_path / "floats.npy", 20), square(tmp_path / "wide.png", 20))
+    assert np.array_equal(decode_square(tmp_path / "floats.npy", 20), decode_square(tmp_path / "wide.png", 20))
 
 
 @pytest.mark.parametrize(
@@ -68,27 +68,27 @@ def test_a_square_is_the_centre_of_the_picture(tmp_path: Path) -> None:
 )
 def test_a_bad_file_says_why(name: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(UnusableError, match=says):
-        square(write_bad(tmp_path / name), 16)
+        decode_square(write_bad(tmp_path / name), 16)
 
 
 def test_the_next_good_picture_stands_in_for_a_bad_one(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "photos", good=3, bad=("torn.png", "nan.npy"))
     paths = [root / name for name in ("000.png", "torn.png", "nan.npy", "001.png", "002.png")]
-    taken = Files(paths, 16).take(torch.tensor([4, 1, 2, 0]))
+    taken = Files(paths, 16).fetch(torch.tensor([4, 1, 2, 0]))
     assert taken.rows.tolist() == [4, 3, 3, 0]
     assert {Path(bad.where).name for bad in taken.bad} == {"torn.png", "nan.npy"}
-    assert torch.equal(taken.images[1], torch.from_numpy(square(root / "001.png", 16)))
+    assert torch.equal(taken.images[1], torch.from_numpy(decode_square(root / "001.png", 16)))
 
 
 def test_a_bad_picture_at_the_end_is_replaced_from_the_beginning(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "photos", good=1, bad=("torn.png",))
-    assert Files([root / "000.png", root / "torn.png"], 16).take(torch.tensor([1])).rows.tolist() == [0]
+    assert Files([root / "000.png", root / "torn.png"], 16).fetch(torch.tensor([1])).rows.tolist() == [0]
 
 
 def test_where_no_picture_is_good_the_first_is_named(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "photos", good=0, bad=("torn.png", "nan.npy"))
     with pytest.raises(UserError, match="none of the 2 images"):
-        Files(sorted(root.iterdir()), 16).take(torch.tensor([0]))
+        Files(sorted(root.iterdir()), 16).fetch(torch.tensor([0]))
 
 
 def test_each_bad_image_counts_once_and_too_many_are_fatal() -> None:

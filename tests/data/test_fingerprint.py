@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from phinets.config.run import DataOptions
-from phinets.data import Files, ImageSet, Split, fingerprint, load
+from phinets.data import DataSplits, Files, ImageSet, fingerprint, load
 from tests.data import making
 
 
@@ -41,7 +41,7 @@ def test_the_label_of_a_single_image_is_noticed() -> None:
     labels = torch.arange(20) % 2
     other = labels.clone()
     other[7] = -1
-    one, two = (Split(ImageSet(images, known), ImageSet(images, labels), ()) for known in (labels, other))
+    one, two = (DataSplits(ImageSet(images, known), ImageSet(images, labels), ()) for known in (labels, other))
     assert fingerprint(one)["train"] != fingerprint(two)["train"]
     assert fingerprint(one)["test"] == fingerprint(two)["test"]
 
@@ -90,5 +90,5 @@ def test_imagenet_is_the_same_under_another_root(tmp_path: Path) -> None:
 
 def test_no_file_and_one_file_have_a_fingerprint() -> None:
     sets = [ImageSet(Files(paths, 8), None) for paths in ([], ["a/1.png"], ["b/1.png"])]
-    none, one, same = (fingerprint(Split(part, part, ())) for part in sets)
+    none, one, same = (fingerprint(DataSplits(part, part, ())) for part in sets)
     assert none != one == same

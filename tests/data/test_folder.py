@@ -10,18 +10,18 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import load
-from phinets.data.decode import UnusableError, shown
+from phinets.data.decode import UnusableError, printable
 from phinets.data.files import Files
-from phinets.data.image_sets import Split
+from phinets.data.image_sets import DataSplits
 from tests.data.making import picture, save
 
 
-def here(root: Path, **more: object) -> Split:
+def here(root: Path, **more: object) -> DataSplits:
     return load(f"folder:{root}", DataOptions(**more))  # type: ignore[arg-type]
 
 
-def names(split: Split, part: str = "train") -> list[str]:
-    images = split.parts[part].images
+def names(split: DataSplits, part: str = "train") -> list[str]:
+    images = split.splits[part].images
     assert isinstance(images, Files)
     return sorted(os.path.basename(path) for path in images.paths)
 
@@ -42,7 +42,7 @@ def test_subfolders_are_classes_where_every_picture_lies_in_one(tmp_path: Path) 
         save(tmp_path / ("cat" if i % 2 else "dog") / "deeper" / f"{i}.png")
     split = here(tmp_path)
     assert split.classes == ("cat", "dog")
-    for part in split.parts.values():
+    for part in split.splits.values():
         assert part.labels is not None
         assert isinstance(part.images, Files)
         for path, label in zip(part.images.paths, part.labels.tolist(), strict=True):
@@ -153,7 +153,7 @@ def test_a_bad_one_is_replaced_by_the_next_good_one_and_named(tmp_path: Path) ->
     good = [save(tmp_path / f"{i}.png", picture(8, 8, seed=i)) for i in range(3)]
     bad = broken(tmp_path / "bad.png")
     images = Files([str(p) for p in (good[0], bad, good[1], good[2], bad)], 8)
-    taken = images.take(torch.tensor([0, 1, 4, 3]))
+    taken = images.fetch(torch.tensor([0, 1, 4, 3]))
     assert taken.rows.tolist() == [0, 2, 0, 3]
     expected = np.stack([np.asarray(picture(8, 8, seed=i)).transpose(2, 0, 1) for i in (0, 1, 0, 2)])
     assert (taken.images.numpy() == expected).all()
@@ -163,7 +163,7 @@ def test_a_bad_one_is_replaced_by_the_next_good_one_and_named(tmp_path: Path) ->
 def test_where_all_are_bad_the_first_is_told(tmp_path: Path) -> None:
     images = Files([str(broken(tmp_path / f"{i}.png")) for i in range(3)], 8)
     with pytest.raises(UserError, match=r"none of the 3 images can be used.*0\.png"):
-        images.take(torch.tensor([0, 1]))
+        images.fetch(torch.tensor([0, 1]))
 
 
 def test_the_hook_for_crops_gives_the_picture_itself(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_a_name_that_is_not_utf8_is_read_and_can_be_said(tmp_path: Path) -> None
     save(tmp_path / "x" / "a.png")
     split = here(tmp_path)
     assert split.classes == ("caf\\xe9", "x")
-    assert len(split.train.images.take(torch.arange(len(split.train))).images) == 3
+    assert len(split.train.images.fetch(torch.arange(len(split.train))).images) == 3
     with open(raw + b"/9\xff.png", "w") as file:
         file.write("no picture")
-    bad = Files([os.fsdecode(raw + b"/9\xff.png"), str(tmp_path / "x" / "a.png")], 8).take(torch.tensor([0])).bad
+    bad = Files([os.fsdecode(raw + b"/9\xff.png"), str(tmp_path / "x" / "a.png")], 8).fetch(torch.tensor([0])).bad
     assert bad[0].where.encode().endswith(b"caf\\xe9/9\\xff.png")
-    assert shown("Ä.png") == "Ä.png"
+    assert printable("Ä.png") == "Ä.png"

@@ -8,14 +8,14 @@ import pytest
 
 from phinets.config.errors import UserError
 from phinets.data import DATA, load
-from phinets.data.locations import Home, data_root
+from phinets.data.locations import DatasetFolder, data_root
 from tests.data import making
 from tests.data.making import at
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
 
 
-ON_DISK = [name for name, source in DATA.items() if source.home is not None]
+ON_DISK = [name for name, source in DATA.items() if source.folder is not None]
 
 
 @pytest.mark.parametrize("name", ON_DISK)
@@ -23,9 +23,9 @@ def test_what_is_not_there_says_where_it_was_sought_and_what_to_do(name: str, tm
     with pytest.raises(UserError) as told:
         load(name, at(tmp_path))
     said = str(told.value)
-    home = DATA[name].home
-    assert home is not None
-    assert str(tmp_path / home.folder) in said
+    folder = DATA[name].folder
+    assert folder is not None
+    assert str(tmp_path / folder.folder) in said
     assert "--data shapes" in said
     assert "phinets data " in said or name == "imagenet"
     assert list(tmp_path.iterdir()) == []
@@ -33,10 +33,10 @@ def test_what_is_not_there_says_where_it_was_sought_and_what_to_do(name: str, tm
 
 @pytest.mark.parametrize("name", ON_DISK)
 def test_the_state_says_whether_it_is_there(name: str, tmp_path: Path) -> None:
-    home = DATA[name].home
-    assert home is not None
+    folder = DATA[name].folder
+    assert folder is not None
     assert DATA[name].state(str(tmp_path)).startswith("not in")
-    (tmp_path / home.folder).mkdir()
+    (tmp_path / folder.folder).mkdir()
     assert DATA[name].state(str(tmp_path)).startswith("found in")
 
 
@@ -96,9 +96,9 @@ def test_an_archive_can_t_write_outside_its_folder(served: Path, tmp_path: Path)
 
 
 def test_a_home_may_be_the_root_itself(tmp_path: Path) -> None:
-    home = Home(name="x", folder="x", inside=("train", "val"))
-    assert home.path(str(tmp_path)) == tmp_path / "x"
-    for name in home.inside:
+    folder = DatasetFolder(name="x", folder="x", inside=("train", "val"))
+    assert folder.path(str(tmp_path)) == tmp_path / "x"
+    for name in folder.inside:
         (tmp_path / name).mkdir()
-    assert home.path(str(tmp_path)) == tmp_path
-    assert home(at(tmp_path)) == tmp_path
+    assert folder.path(str(tmp_path)) == tmp_path
+    assert folder(at(tmp_path)) == tmp_path

@@ -7,13 +7,13 @@ import pytest
 import torch
 from PIL import Image
 
-from phinets.data.blocks import BLOCK, Shelf, Stored
+from phinets.data.blocks import BLOCK, BlockImages, BlockStore
 from phinets.data.files import Files
 from phinets.data.image_sets import Images, InMemory, batches
 from tests.data.making import noise
 
 N = 60
-KINDS = ("memory", "files", "shelf", "part of a shelf", "picked from a shelf")
+KINDS = ("memory", "files", "store", "part of a shelf", "picked from a shelf")
 
 
 @pytest.fixture(params=KINDS)
@@ -27,16 +27,16 @@ def images(request: pytest.FixtureRequest, tmp_path: Path) -> Images:
             Image.fromarray(image.transpose(1, 2, 0)).save(path)
         return Files(paths, 8)
     other = noise(7, 3, 8, 8, seed=1)
-    parts = {"shelf": [pixels], "part of a shelf": [other, pixels[:40], pixels[40:]]}.get(
+    parts = {"store": [pixels], "part of a shelf": [other, pixels[:40], pixels[40:]]}.get(
         request.param, [other, pixels]
     )
     arrays = [tmp_path / f"{i}.npy" for i in range(len(parts))]
     for array, part in zip(arrays, parts, strict=True):
         np.save(array, part)
-    shelf = Shelf(arrays)
+    store = BlockStore(arrays)
     if request.param == "picked from a shelf":
-        return Stored(shelf, range(len(shelf))).pick(torch.arange(7, 7 + N))
-    return Stored(shelf, range(len(shelf) - N, len(shelf)))
+        return BlockImages(store, range(len(store))).subset(torch.arange(7, 7 + N))
+    return BlockImages(store, range(len(store) - N, len(store)))
 
 
 def test_they_are_what_was_put_there(images: Images) -> None:
@@ -47,7 +47,7 @@ def test_they_are_what_was_put_there(images: Images) -> None:
 
 def test_any_numbers_in_any_order_even_twice(images: Images) -> None:
     rows = torch.tensor([59, 0, 7, 7, 41, 39, 40])
-    taken = images.take(rows)
+    taken = images.fetch(rows)
     assert (taken.images.numpy() == noise(N, 3, 8, 8)[rows.numpy()]).all()
     assert taken.images.dtype == torch.uint8
     assert (taken.rows == rows).all()
@@ -57,15 +57,17 @@ def test_any_numbers_in_any_order_even_twice(images: Images) -> None:
 def test_the_head_is_the_first_ones(images: Images) -> None:
     assert len(images.head(9)) == 9
     assert len(images.head(None)) == len(images.head(10_000)) == N
-    assert (images.head(9).take(torch.tensor([8])).images == images.take(torch.tensor([8])).images).all()
+    assert (images.head(9).fetch(torch.tensor([8])).images == images.fetch(torch.tensor([8])).images).all()
 
 
 def test_picked_ones_count_anew(images: Images) -> None:
     rows = torch.tensor([50, 3, 12, 44])
-    picked = images.pick(rows)
+    picked = images.subset(rows)
     assert len(picked) == 4
-    assert (picked.take(torch.arange(4)).images == images.take(rows).images).all()
-    assert (picked.pick(torch.tensor([2, 0])).take(torch.arange(2)).images == images.take(rows[[2, 0]]).images).all()
+    assert (picked.fetch(torch.arange(4)).images == images.fetch(rows).images).all()
+    assert (
+        picked.subset(torch.tensor([2, 0])).fetch(torch.arange(2)).images == images.fetch(rows[[2, 0]]).images
+    ).all()
 
 
 def test_an_order_is_a_permutation_that_the_generator_alone_decides(images: Images) -> None:

@@ -16,7 +16,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import cifar, load, stl10
 from phinets.data.cifar import read_pickle
-from phinets.data.image_sets import InMemory, Split
+from phinets.data.image_sets import DataSplits, InMemory
 from phinets.data.locations import Archive
 from tests.data import making
 from tests.data.making import at
@@ -24,9 +24,9 @@ from tests.data.making import at
 pytestmark = pytest.mark.filterwarnings("ignore:.*not the published file:UserWarning")
 
 
-def pixels(split: Split, part: str = "train") -> np.ndarray:
-    images = split.parts[part].images
-    return images.take(torch.arange(len(images))).images.numpy()
+def pixels(split: DataSplits, part: str = "train") -> np.ndarray:
+    images = split.splits[part].images
+    return images.fetch(torch.arange(len(images))).images.numpy()
 
 
 def test_cifar10_is_five_files_in_their_order_and_one_to_ask_about(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_cifar10_is_five_files_in_their_order_and_one_to_ask_about(tmp_path: Pat
     assert split.train.labels is not None
     assert split.train.labels[:22].tolist() == [*range(10), *range(10), 1, 2]
     assert split.classes == tuple(making.TEN)
-    assert split.known is split.train
+    assert split.eval_train is split.train
 
 
 def test_cifar100_has_the_fine_labels(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_stl10_learns_from_all_knows_the_labelled_and_asks_about_the_test_part(t
     assert (pixels(split, "bank") == looks["train"]).all()
     assert split.train.labels is not None
     assert split.train.labels.tolist() == [0, 1, 2, 3, 4, 5, *[-1] * 9]
-    assert split.known.labels is not None
-    assert split.known.labels.tolist() == [0, 1, 2, 3, 4, 5]
+    assert split.eval_train.labels is not None
+    assert split.eval_train.labels.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(("asked", "given"), [(3, 3), (6, 6), (8, 8), (100, 15)])
@@ -67,24 +67,24 @@ def test_of_stl10_no_more_is_read_than_asked_for(asked: int, given: int, tmp_pat
     assert len(split.train) == given
     assert isinstance(split.train.images, InMemory)
     assert split.train.images.pixels.untyped_storage().nbytes() == max(given, 6) * stl10.BYTES
-    assert len(split.known) == 6
+    assert len(split.eval_train) == 6
     assert (pixels(split) == np.concatenate([looks["train"], looks["unlabeled"]])[:asked]).all()
 
 
 def test_the_checksums_are_those_that_torchvision_knows() -> None:
     from torchvision.datasets import CIFAR10, CIFAR100, STL10
 
-    for theirs, home, layout in (
-        (CIFAR10, cifar.HOME10, cifar.LAYOUT10),
-        (CIFAR100, cifar.HOME100, cifar.LAYOUT100),
+    for theirs, folder, layout in (
+        (CIFAR10, cifar.FOLDER10, cifar.LAYOUT10),
+        (CIFAR100, cifar.FOLDER100, cifar.LAYOUT100),
     ):
-        assert home.archive == Archive(url=theirs.url, md5=theirs.tgz_md5)
-        assert home.folder == theirs.base_folder
+        assert folder.archive == Archive(url=theirs.url, md5=theirs.tgz_md5)
+        assert folder.folder == theirs.base_folder
         assert {**layout.train, **layout.test} == dict(theirs.train_list + theirs.test_list)
         assert layout.meta == (theirs.meta["filename"], theirs.meta["md5"])
         assert layout.names == theirs.meta["key"]
-    assert stl10.HOME.archive == Archive(url=STL10.url, md5=STL10.tgz_md5)
-    assert stl10.HOME.folder == STL10.base_folder
+    assert stl10.FOLDER.archive == Archive(url=STL10.url, md5=STL10.tgz_md5)
+    assert stl10.FOLDER.folder == STL10.base_folder
 
 
 def test_a_file_that_is_not_the_published_one_is_read_with_a_note(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_an_npz_gives_nine_tenths_to_learn_from_and_one_to_ask_about(tmp_path: P
     known = {image.transpose(2, 0, 1).tobytes(): label for image, label in zip(pixels, labels, strict=True)}
     seen = []
     for part in (split.train, split.test):
-        images = part.images.take(torch.arange(len(part))).images.numpy()
+        images = part.images.fetch(torch.arange(len(part))).images.numpy()
         assert part.labels is not None
         assert [known[image.tobytes()] for image in images] == part.labels.tolist()
         seen += [image.tobytes() for image in images]

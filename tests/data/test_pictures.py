@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from phinets.data.decode import LARGEST, UnusableError, open_picture
-from phinets.data.files import center, square
+from phinets.data.files import center, decode_square
 from tests.data.making import noise, picture, save, smooth
 
 
@@ -85,7 +85,7 @@ def test_a_turned_jpeg_is_turned_when_decoded_small_too(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     smooth(320, 320).save(tmp_path / "a.jpg", exif=exif, quality=95)
-    small = square(tmp_path / "a.jpg", 32).transpose(1, 2, 0)
+    small = decode_square(tmp_path / "a.jpg", 32).transpose(1, 2, 0)
     plain = np.asarray(smooth(32, 32)).astype(int)
     assert np.abs(small - np.rot90(plain, -1)).mean() < 4
     assert np.abs(small - plain).mean() > 40
@@ -99,7 +99,7 @@ def test_an_array_is_a_picture_too(dtype: type, tmp_path: Path) -> None:
 
 
 def test_one_pixel_is_a_picture(tmp_path: Path) -> None:
-    found = square(save(tmp_path / "a.png", Image.new("RGB", (1, 1), (9, 8, 7))), 36)
+    found = decode_square(save(tmp_path / "a.png", Image.new("RGB", (1, 1), (9, 8, 7))), 36)
     assert (found == np.array([9, 8, 7])[:, None, None]).all()
 
 

@@ -56,7 +56,7 @@ def test_every_index_and_every_seed_gives_another_picture() -> None:
 
 
 def test_train_and_test_share_no_picture() -> None:
-    train, test = (finite(500, part=part)[0] for part in ("train", "test"))
+    train, test = (finite(500, split=part)[0] for part in ("train", "test"))
     assert not {image.tobytes() for image in train} & {image.tobytes() for image in test}
 
 
@@ -69,7 +69,7 @@ def test_classes_are_equally_likely_and_independent_of_the_one_before() -> None:
 
 
 def test_a_stream_is_the_train_part_and_goes_on() -> None:
-    images, labels = finite(70, part="train", seed=3)
+    images, labels = finite(70, split="train", seed=3)
     first, second = islice(stream(20, seed=3, start=10), 2)
     assert (np.concatenate([first[0], second[0]]) == images[10:50]).all()
     assert (np.concatenate([first[1], second[1]]) == labels[10:50]).all()
@@ -180,9 +180,9 @@ def test_mistakes_are_answered_with_a_cure() -> None:
         draw([0.5])
     for n in (0, TEST + 1):
         with pytest.raises(UserError, match=rf"cannot hold {n} pictures\. Ask for 1 to {TEST}"):
-            finite(n, part="train")
+            finite(n, split="train")
     with pytest.raises(UserError, match="'train' or 'test'"):
-        finite(5, part="validation")  # type: ignore[arg-type]
+        finite(5, split="validation")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="do not fit their cells"):
         replace(WORLD, radius=(0.5, 1.5))
     with pytest.raises(UserError, match="Set across to 1 or more"):

@@ -21,7 +21,7 @@ def prepared(images: Tensor) -> Tensor:
 
 @pytest.fixture(scope="module")
 def world() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    train, test = finite(12_000, part="train"), finite(1_500, part="test")
+    train, test = finite(12_000, split="train"), finite(1_500, split="test")
     images, labels, asked, truth = map(torch.from_numpy, (*train, *test))
     return images, labels, asked, truth
 

@@ -22,7 +22,7 @@ def test_a_share_is_drawn_by_the_seed_alone() -> None:
 
     def drawn(seed: int) -> torch.Tensor:
         images = whole.share(0.1, torch.Generator().manual_seed(seed)).images
-        return images.take(torch.arange(len(images))).images
+        return images.fetch(torch.arange(len(images))).images
 
     assert torch.equal(drawn(1), drawn(1))
     assert not torch.equal(drawn(1), drawn(2))
@@ -30,7 +30,7 @@ def test_a_share_is_drawn_by_the_seed_alone() -> None:
 
 def test_images_of_unknown_class_are_not_asked_about() -> None:
     labels = torch.tensor([0, -1, 1, -1, 2])
-    part = ImageSet(InMemory(torch.arange(5).reshape(-1, 1, 1, 1).expand(-1, 3, 1, 1).to(torch.uint8)), labels).labelled
+    part = ImageSet(InMemory(torch.arange(5).reshape(-1, 1, 1, 1).expand(-1, 3, 1, 1).to(torch.uint8)), labels).labeled
     assert part.labels is not None
     assert part.labels.tolist() == [0, 1, 2]
-    assert part.images.take(torch.arange(3)).images[:, 0, 0, 0].tolist() == [0, 2, 4]
+    assert part.images.fetch(torch.arange(3)).images[:, 0, 0, 0].tolist() == [0, 2, 4]

@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional as torchvision
 from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import PLANS, Augmentation, ViewPlan
-from phinets.views import Drawn, Views, apply, augment, draw, fused, make_views, prepare, random_stream
+from phinets.views import ViewParams, Views, apply, augment, draw, fused, make_views, prepare, random_stream
 
 AUGMENTATIONS: dict[str, Augmentation] = {
     f"{name}, {place}": augmentation
@@ -37,7 +37,7 @@ def photographs(n: int, height: int = 32, width: int = 32) -> Tensor:
     return (smooth.clamp(0, 1) * 255).to(torch.uint8)
 
 
-def by_torchvision(image: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:
+def by_torchvision(image: Tensor, augmentation: Augmentation, drawn: ViewParams, size: int) -> Tensor:
     """One image under the one row of `drawn`, with torchvision's functions on floats."""
     mode = InterpolationMode(augmentation.interpolation)
     view = torchvision.resized_crop(image / 255, *drawn.box[0].tolist(), [size, size], mode, True).clamp(0, 1)
@@ -72,7 +72,7 @@ def close(ours: Tensor, theirs: Tensor, atol: float = 2e-5) -> None:
 def test_a_batch_is_augmented_as_torchvision_augments_each_image(name: str, height: int, width: int, size: int) -> None:
     augmentation, images = AUGMENTATIONS[name], photographs(24, height, width)
     drawn = draw(augmentation, 24, height, width, random_stream(1, name))
-    theirs = [by_torchvision(images[i], augmentation, drawn.take(slice(i, i + 1)), size) for i in range(24)]
+    theirs = [by_torchvision(images[i], augmentation, drawn.select(slice(i, i + 1)), size) for i in range(24)]
     close(apply(images, augmentation, drawn, size), torch.stack(theirs))
 
 
@@ -82,7 +82,7 @@ def test_a_slice_of_the_batch_with_its_slice_of_parameters_gives_the_slice_of_th
     augmentation, images = AUGMENTATIONS[name], photographs(40)
     drawn = draw(augmentation, 40, 32, 32, random_stream(1))
     part = slice(13, 29)
-    close(apply(images[part], augmentation, drawn.take(part), 32), apply(images, augmentation, drawn, 32)[part], 1e-6)
+    close(apply(images[part], augmentation, drawn.select(part), 32), apply(images, augmentation, drawn, 32)[part], 1e-6)
 
 
 @both_ways

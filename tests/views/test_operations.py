@@ -16,7 +16,7 @@ from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as torchvision
 
 from phinets.config.views import PLANS, Augmentation, Interpolation
-from phinets.views import Drawn, apply, make_views, random_stream
+from phinets.views import ViewParams, apply, make_views, random_stream
 from phinets.views.parameters import BRIGHTNESS, CONTRAST, HUE, SATURATION
 
 N, SIZE = 9, 32
@@ -33,10 +33,10 @@ def photographs() -> Tensor:
     return (smooth + noise).mul(255).round().to(torch.uint8)
 
 
-def nothing() -> Drawn:
+def nothing() -> ViewParams:
     """Parameters that leave every image as it is."""
     never = torch.zeros(N, dtype=torch.bool)
-    return Drawn(
+    return ViewParams(
         box=torch.tensor([[0, 0, SIZE, SIZE]]).repeat(N, 1),
         flip=never,
         jitter=never,
@@ -56,7 +56,7 @@ def boxes() -> Tensor:
     return torch.stack([SIZE - tall, (SIZE - wide) // 3, tall, wide], dim=1)
 
 
-def color(operation: int) -> Drawn:
+def color(operation: int) -> ViewParams:
     """Jitter of one kind only, over the range that a strength of 0.8 (0.5 for hue) draws from."""
     factors = nothing().factors
     factors[:, operation] = torch.linspace(-0.5, 0.5, N) if operation == HUE else torch.linspace(0.2, 1.8, N)
@@ -67,7 +67,7 @@ def color(operation: int) -> Drawn:
 class Operation:
     """What is drawn, and what torchvision does to image i under the same parameters."""
 
-    drawn: Drawn
+    drawn: ViewParams
     torchvision: Callable[[Tensor, int], Any]
     interpolation: Interpolation = "bilinear"
 

@@ -10,13 +10,13 @@ from torch import Tensor
 from torchvision import transforms as torchvision
 
 from phinets.config.views import Augmentation
-from phinets.views import Drawn, draw, random_stream
+from phinets.views import ViewParams, draw, random_stream
 
 N = 10_000
 
 
-def same(first: Drawn, second: Drawn) -> bool:
-    return all(torch.equal(getattr(first, field.name), getattr(second, field.name)) for field in fields(Drawn))
+def same(first: ViewParams, second: ViewParams) -> bool:
+    return all(torch.equal(getattr(first, field.name), getattr(second, field.name)) for field in fields(ViewParams))
 
 
 def same_distribution(ours: Tensor, theirs: Tensor) -> bool:

@@ -11,17 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from phinets.cli.actions import Action, action_of
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Action, Outcome, parse_words, run_action
 from phinets.cli.output import require_free, save_figure
-from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
 from phinets.config.views import PLANS
 
 if TYPE_CHECKING:
     from phinets.data import ImageSet
-    from phinets.data.survey import Survey
+    from phinets.data.summary import DataSummary
 
 SHOWN = 8
 """Samples in the picture."""
@@ -97,7 +95,7 @@ class Prepare:
 
 def command(words: list[str]) -> Outcome:
     """One of the actions."""
-    return action_of("data", ACTIONS, "phinets data check shapes --limit 2000 --out samples.png", words)
+    return run_action("data", ACTIONS, "phinets data check shapes --limit 2000 --out samples.png", words)
 
 
 def _list(words: list[str]) -> Outcome:
@@ -120,18 +118,18 @@ def _check(words: list[str]) -> Outcome:
     options = parse_words(Check, "data check", words)
     require_free(options.out, options.overwrite)
     from phinets.data import load
-    from phinets.data.pictures import shown
-    from phinets.data.survey import survey
+    from phinets.data.decode import printable
+    from phinets.data.summary import summarize
 
     split = load(options.name, _source(options))
-    parts = split.parts if options.split is None else {options.split: look_up("part", options.split, split.parts)}
+    parts = split.splits if options.split is None else {options.split: look_up("part", options.split, split.splits)}
     parts = {name: part.head(options.limit) for name, part in parts.items()}
-    found = {name: survey(part, split.classes) for name, part in parts.items()}
-    title = shown(options.name)
+    found = {name: summarize(part, split.classes) for name, part in parts.items()}
+    title = printable(options.name)
     if options.out is not None:
         name, part = next(iter(parts.items()))
         _draw(options, part.head(SHOWN), split.classes, f"{title}, {name}\nviews: {options.views}")
-    picture = None if options.out is None else shown(options.out)
+    picture = None if options.out is None else printable(options.out)
     document = {"name": title, "parts": {name: _plain(part) for name, part in found.items()}, "picture": picture}
     return Outcome(document, lambda console: _show(console, found, picture))
 
@@ -147,7 +145,7 @@ def _source(options: Check) -> DataOptions:
     )
 
 
-def _plain(found: "Survey") -> dict[str, Any]:
+def _plain(found: "DataSummary") -> dict[str, Any]:
     return asdict(found) | {"bad": [bad._asdict() for bad in found.bad]}
 
 
@@ -159,11 +157,11 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     from phinets.training.loader import ViewLoader
 
     plan, rows, cpu = PLANS[options.views], torch.arange(len(part)), torch.device("cpu")
-    taken = part.images.take(rows)
+    taken = part.images.fetch(rows)
     loader = ViewLoader(
         images=part.images, plan=plan, anchor=None, batch=len(part), seed=0, size=options.image_size, device=cpu
     )
-    views = loader.part(0, 0, rows).views  # what a learner would see of them
+    views = loader.micro_batch(0, 0, rows).views  # what a learner would see of them
     mean, std = (torch.tensor(values)[:, None, None] for values in (plan.mean, plan.std))
     bytes_ = [((view * std + mean) * 255).round().clamp(0, 255).byte() for view in (views.first, views.second)]
     columns = dict(zip(("image", "first view", "second view"), (taken.images, *bytes_), strict=True))
@@ -174,21 +172,21 @@ def _draw(options: Check, part: "ImageSet", classes: tuple[str, ...], title: str
     save_figure(options.out, figure)
 
 
-def _show(console: Console, found: Mapping[str, "Survey"], picture: str | None) -> None:
+def _show(console: Console, found: Mapping[str, "DataSummary"], picture: str | None) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("part", "images", "labelled", "bad", "size", "mean", "std"):
+    for heading in ("part", "images", "labeled", "bad", "size", "mean", "std"):
         table.add_column(heading, justify="left" if heading == "part" else "right", no_wrap=heading != "size")
     for name, part in found.items():
         sizes = dict.fromkeys(f"{wide} × {tall}" for wide, tall in (part.smallest, part.largest))
         moments = (" ".join(f"{value:.3f}" for value in values) for values in (part.mean, part.std))
-        counts = map(str, (part.images, part.labelled, len(part.bad)))
+        counts = map(str, (part.images, part.labeled, len(part.bad)))
         table.add_row(name, *counts, " to ".join(sizes), *moments)
     console.print(table, highlight=False)
     for line in (*_balance(found), *_damage(found), *([picture] if picture else [])):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _balance(found: Mapping[str, "Survey"]) -> list[str]:
+def _balance(found: Mapping[str, "DataSummary"]) -> list[str]:
     """How many of each class, or of the rarest and the commonest where they are many."""
     lines = []
     for name, part in found.items():
@@ -205,7 +203,7 @@ def _balance(found: Mapping[str, "Survey"]) -> list[str]:
     return lines
 
 
-def _damage(found: Mapping[str, "Survey"]) -> list[str]:
+def _damage(found: Mapping[str, "DataSummary"]) -> list[str]:
     bad = [f"{name}: '{one.where}': {one.why}" for name, part in found.items() for one in part.bad]
     more = [f"… and {len(bad) - LISTED} more; --json tells all"] if len(bad) > LISTED else []
     return [*bad[:LISTED], *more]
@@ -213,9 +211,9 @@ def _damage(found: Mapping[str, "Survey"]) -> list[str]:
 
 def _prepare(words: list[str]) -> Outcome:
     options = parse_words(Prepare, "data prepare", words)
-    from phinets.data.cifar5m import HOME, prepare
+    from phinets.data.cifar5m import FOLDER, prepare
 
-    target = HOME.path(options.root)
+    target = FOLDER.path(options.root)
     parts = []
     for done in prepare(options.source or target, target):
         print(f"part{done.part}: {done.state}" + (f", {done.images} images" * bool(done.images)), file=sys.stderr)

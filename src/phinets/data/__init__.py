@@ -11,31 +11,31 @@ from phinets.data.fingerprint import fingerprint
 from phinets.data.image_sets import (
     BadImage,
     BadImages,
+    DataSplits,
+    ImageBatch,
     Images,
     ImageSet,
     InMemory,
     Order,
-    Split,
-    Taken,
     batches,
-    choose,
+    select_classes,
 )
 from phinets.data.locations import Source, first_line
-from phinets.data.shapes.dataset import endless, shapes
-from phinets.data.streams import arriving, first
+from phinets.data.shapes.dataset import shapes, shapes_stream
+from phinets.data.streams import as_stream, first
 
 __all__ = [
     "DATA",
     "PLACES",
     "BadImage",
     "BadImages",
+    "DataSplits",
     "Files",
+    "ImageBatch",
     "ImageSet",
     "Images",
     "InMemory",
     "Order",
-    "Split",
-    "Taken",
     "batches",
     "describe_data",
     "fingerprint",
@@ -45,19 +45,19 @@ __all__ = [
 
 DATA: Mapping[str, Source] = {
     "shapes": Source(shapes),
-    "cifar10": Source(cifar.cifar10, cifar.HOME10),
-    "cifar100": Source(cifar.cifar100, cifar.HOME100),
-    "stl10": Source(stl10.stl10, stl10.HOME),
-    "cifar5m": Source(five_million.cifar5m, five_million.HOME),
+    "cifar10": Source(cifar.cifar10, cifar.FOLDER10),
+    "cifar100": Source(cifar.cifar100, cifar.FOLDER100),
+    "stl10": Source(stl10.stl10, stl10.FOLDER),
+    "cifar5m": Source(five_million.cifar5m, five_million.FOLDER),
     "imagenet": Source(folder.imagenet, folder.IMAGENET),
 }
-ENDLESS: Mapping[str, Callable[[DataOptions], Split]] = {
-    "shapes": endless,
+GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {
+    "shapes": shapes_stream,
 }
 """Data that are made as they arrive: `stream:shapes`."""
 
 
-def stream(name: str, options: DataOptions) -> Split:
+def stream(name: str, options: DataOptions) -> DataSplits:
     """Any of these data, arriving in their own order, not shuffled; stream:shapes is endless.
 
     Files arrive by path (frame 10 after frame 9), all else as it lies there, in every pass. Images at the end that fill
@@ -65,10 +65,10 @@ def stream(name: str, options: DataOptions) -> Split:
     """
     if name.partition(":")[0] == "stream":
         raise UserError(f"'stream:{name}' says stream twice. Say stream:NAME, e.g. stream:shapes.")
-    return ENDLESS[name](options) if name in ENDLESS else arriving(_read(name, options))
+    return GENERATED_STREAMS[name](options) if name in GENERATED_STREAMS else as_stream(_read(name, options))
 
 
-PLACES: Mapping[str, Callable[[str, DataOptions], Split]] = {
+PLACES: Mapping[str, Callable[[str, DataOptions], DataSplits]] = {
     "folder": folder.folder,
     "npz": npz.npz,
     "stream": stream,
@@ -76,7 +76,7 @@ PLACES: Mapping[str, Callable[[str, DataOptions], Split]] = {
 """Kinds of data that are found at a place, `folder:PATH`, or in others, `stream:NAME`."""
 
 
-def load(name: str, options: DataOptions) -> Split:
+def load(name: str, options: DataOptions) -> DataSplits:
     """The data set called `name`: the classes that `options` asks for, and no more images of each part.
 
     Of data that arrive they are the first ones to come.
@@ -84,21 +84,21 @@ def load(name: str, options: DataOptions) -> Split:
     return _asked_for(_read(name, options), options)
 
 
-def load_task(name: str, options: DataOptions) -> Split:
+def load_task(name: str, options: DataOptions) -> DataSplits:
     """The same as a task of a stream, where pictures that all lie in one subfolder are of one class: the new one."""
     split = _read(name, options)
     kind, _, place = name.removeprefix("stream:").partition(":")
-    return _asked_for(folder.lone_class(place, split) if kind == "folder" else split, options)
+    return _asked_for(folder.single_class(place, split) if kind == "folder" else split, options)
 
 
-def _asked_for(split: Split, options: DataOptions) -> Split:
+def _asked_for(split: DataSplits, options: DataOptions) -> DataSplits:
     if options.classes:
-        split = choose(split, options.classes)
+        split = select_classes(split, options.classes)
     train, test = first(split.train, options.train_images), split.test.head(options.test_images)
-    return Split(train, test, split.classes, split.bank)
+    return DataSplits(train, test, split.classes, split.bank)
 
 
-def _read(name: str, options: DataOptions) -> Split:
+def _read(name: str, options: DataOptions) -> DataSplits:
     """The data set, which may have more than `options` asks for."""
     kind, colon, place = name.partition(":")
     if colon and not place:
@@ -106,7 +106,7 @@ def _read(name: str, options: DataOptions) -> Split:
     return look_up("kind of place", kind, PLACES)(place, options) if colon else _named(name)(options)
 
 
-def _named(name: str) -> Callable[[DataOptions], Split]:
+def _named(name: str) -> Callable[[DataOptions], DataSplits]:
     if name in PLACES:
         raise UserError(f"'{name}' needs a {'name' if name == 'stream' else 'place'}. Say {_usage(name)}.")
     return look_up("data set", name, DATA).read

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.data.image_sets import Taken
+from phinets.data.image_sets import ImageBatch
 
 BLOCK = 1_000
 """Images in a block: 3 MB of 32 × 32."""
@@ -28,7 +28,7 @@ KEPT = 32
 STRIDE = 100_000
 
 
-class MicroBatch(NamedTuple):
+class BlockFile(NamedTuple):
     """One file."""
 
     path: Path
@@ -37,18 +37,18 @@ class MicroBatch(NamedTuple):
     images: int
 
 
-class Shelf:
+class BlockStore:
     """Files of images (n, 3, height, width), uint8 in .npy, numbered through as if they were one."""
 
     def __init__(self, paths: Sequence[Path], kept: int = KEPT) -> None:
-        opened = [_opened(path) for path in paths]
-        self.parts = tuple(part for part, _ in opened)
-        self.shape = opened[0][1]
-        if any(shape != self.shape for _, shape in opened):
+        heads = [_read_head(path) for path in paths]
+        self.files = tuple(file for file, _ in heads)
+        self.shape = heads[0][1]
+        if any(shape != self.shape for _, shape in heads):
             raise UserError(f"the images in '{paths[0].parent}' differ in size from file to file. Prepare them anew.")
-        self.starts = np.cumsum([0, *(part.images for part in self.parts)])
+        self.starts = np.cumsum([0, *(file.images for file in self.files)])
         """Number of the first image of each file; the last entry is the number of all."""
-        self.first_blocks = np.cumsum([0, *(-(-part.images // BLOCK) for part in self.parts)])
+        self.first_blocks = np.cumsum([0, *(-(-file.images // BLOCK) for file in self.files)])
         """Number of the first block of each file; no block reaches over the end of one."""
         self.block = lru_cache(maxsize=kept)(self._read)
 
@@ -57,55 +57,55 @@ class Shelf:
 
     def locate(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The block of each image, and its place in there."""
-        part = np.searchsorted(self.starts, numbers, side="right") - 1
-        block, place = np.divmod(numbers - self.starts[part], BLOCK)
-        return block + self.first_blocks[part], place
+        file = np.searchsorted(self.starts, numbers, side="right") - 1
+        block, place = np.divmod(numbers - self.starts[file], BLOCK)
+        return block + self.first_blocks[file], place
 
     def _read(self, block: int) -> NDArray[np.uint8]:
         which = int(np.searchsorted(self.first_blocks, block, side="right")) - 1
-        part, start = self.parts[which], (block - int(self.first_blocks[which])) * BLOCK
-        n, size = min(BLOCK, part.images - start), math.prod(self.shape)
-        pixels = np.fromfile(part.path, np.uint8, n * size, offset=part.offset + start * size)
+        file, start = self.files[which], (block - int(self.first_blocks[which])) * BLOCK
+        n, size = min(BLOCK, file.images - start), math.prod(self.shape)
+        pixels = np.fromfile(file.path, np.uint8, n * size, offset=file.offset + start * size)
         if len(pixels) < n * size:
-            raise UserError(f"'{part.path}' was cut short while it was read. Prepare it anew.")
+            raise UserError(f"'{file.path}' was cut short while it was read. Prepare it anew.")
         return pixels.reshape(n, *self.shape)
 
 
-def _opened(path: Path) -> tuple[MicroBatch, tuple[int, ...]]:
+def _read_head(path: Path) -> tuple[BlockFile, tuple[int, ...]]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise UserError(f"'{path}' can't be read: {error}. Prepare it anew.") from error
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[1] != 3 or not array.flags.c_contiguous:
         raise UserError(f"'{path}' holds {array.dtype} {array.shape}, not bytes (n, 3, height, width).")
-    return MicroBatch(path, array.offset, len(array)), array.shape[1:]
+    return BlockFile(path, array.offset, len(array)), array.shape[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class BlockImages:
     """Some of the images on a shelf."""
 
-    shelf: Shelf
+    store: BlockStore
     rows: range | Tensor
     """Their numbers on the shelf; best in rising order, for a block to be read once."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         """The images of these numbers."""
-        blocks, places = self.shelf.locate(self._numbers(rows))
-        pixels = np.empty((len(rows), *self.shelf.shape), np.uint8)
+        blocks, places = self.store.locate(self._numbers(rows))
+        pixels = np.empty((len(rows), *self.store.shape), np.uint8)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            pixels[here] = self.shelf.block(block)[places[here]]
-        return Taken(torch.from_numpy(pixels), rows)
+            pixels[here] = self.store.block(block)[places[here]]
+        return ImageBatch(torch.from_numpy(pixels), rows)
 
     def head(self, n: int | None) -> Self:
         """The first n only."""
         return replace(self, rows=self.rows[:n])
 
-    def pick(self, rows: Tensor) -> Self:
+    def subset(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
         return replace(self, rows=torch.from_numpy(self._numbers(rows)))
 
@@ -116,7 +116,7 @@ class Stored:
         any time MIXED blocks are in use, the first and the last ones included; with no more than MIXED blocks in all,
         every permutation is equally likely.
         """
-        n_blocks = int(self.shelf.first_blocks[-1])
+        n_blocks = int(self.store.first_blocks[-1])
         used = np.zeros(n_blocks, bool)
         for start in range(0, len(self), STRIDE):
             used[self._blocks(start)] = True
@@ -131,7 +131,7 @@ class Stored:
 
     def _blocks(self, start: int) -> NDArray[np.int64]:
         """The blocks of the next STRIDE images: a few at a time, for the sake of the memory."""
-        return self.shelf.locate(self._numbers(torch.arange(start, min(start + STRIDE, len(self)))))[0]
+        return self.store.locate(self._numbers(torch.arange(start, min(start + STRIDE, len(self)))))[0]
 
     def _numbers(self, rows: Tensor) -> NDArray[np.int64]:
         found = rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows]

@@ -14,8 +14,8 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import ImageSet, InMemory, Split
-from phinets.data.locations import Archive, Home, file_in
+from phinets.data.image_sets import DataSplits, ImageSet, InMemory
+from phinets.data.locations import Archive, DatasetFolder, file_in
 
 AGAIN = "Remove its folder and fetch it again with --download."
 
@@ -31,7 +31,7 @@ class Layout:
     names: str
 
 
-HOME10 = Home(
+FOLDER10 = DatasetFolder(
     name="cifar10",
     folder="cifar-10-batches-py",
     archive=Archive(
@@ -51,7 +51,7 @@ LAYOUT10 = Layout(
     labels="labels",
     names="label_names",
 )
-HOME100 = Home(
+FOLDER100 = DatasetFolder(
     name="cifar100",
     folder="cifar-100-python",
     archive=Archive(
@@ -67,22 +67,22 @@ LAYOUT100 = Layout(
 )
 
 
-def cifar10(options: DataOptions) -> Split:
+def cifar10(options: DataOptions) -> DataSplits:
     """CIFAR-10: 50,000 photographs of ten things, 32 × 32, and 10,000 to be asked about."""
-    return _split(HOME10(options), LAYOUT10)
+    return _split(FOLDER10(options), LAYOUT10)
 
 
-def cifar100(options: DataOptions) -> Split:
+def cifar100(options: DataOptions) -> DataSplits:
     """CIFAR-100: 50,000 photographs of a hundred things, 32 × 32, and 10,000 to be asked about."""
-    return _split(HOME100(options), LAYOUT100)
+    return _split(FOLDER100(options), LAYOUT100)
 
 
-def _split(folder: Path, layout: Layout) -> Split:
+def _split(folder: Path, layout: Layout) -> DataSplits:
     names = _read(folder, *layout.meta).get(layout.names)
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise UserError(f"'{folder / layout.meta[0]}' does not name the classes. {AGAIN}")
     train, test = (_part(folder, part, layout.labels, len(names)) for part in (layout.train, layout.test))
-    return Split(train, test, tuple(names))
+    return DataSplits(train, test, tuple(names))
 
 
 def _part(folder: Path, files: Mapping[str, str], key: str, classes: int) -> ImageSet:

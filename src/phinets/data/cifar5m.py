@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.blocks import Shelf, Stored
-from phinets.data.image_sets import ImageSet, Split
-from phinets.data.locations import Home
-from phinets.data.npz import Member, member, opened, read_labels, require_pictures
+from phinets.data.blocks import BlockImages, BlockStore
+from phinets.data.image_sets import DataSplits, ImageSet
+from phinets.data.locations import DatasetFolder
+from phinets.data.npz import NpzArray, open_array, open_npz, read_labels, require_pictures
 
 PARTS = range(6)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -27,7 +27,7 @@ BANK, TEST = 50_000, 10_000
 CHUNK = 1_000
 URL = "https://storage.googleapis.com/gresearch/cifar5m"
 
-HOME = Home(
+FOLDER = DatasetFolder(
     name="cifar5m",
     folder="cifar5m",
     cure=(
@@ -37,24 +37,24 @@ HOME = Home(
 )
 
 
-def cifar5m(options: DataOptions) -> Split:
+def cifar5m(options: DataOptions) -> DataSplits:
     """CIFAR-5m: five million generated images of ten things, 32 × 32, streamed from the disk.
 
     Learned from: parts 0 to 4. Asked about: the first 10,000 of part 5. Known: the first 50,000 of part 0.
     """
-    folder = HOME(options)
+    folder = FOLDER(options)
     missing = [f"part{i}" for i in PARTS if not prepared(folder, i)]
     if missing:
-        raise UserError(f"{', '.join(missing)} of cifar5m can't be found in '{folder}'. {HOME.advice(options.root)}")
-    shelf = Shelf([images_path(folder, i) for i in PARTS])
+        raise UserError(f"{', '.join(missing)} of cifar5m can't be found in '{folder}'. {FOLDER.advice(options.root)}")
+    store = BlockStore([images_path(folder, i) for i in PARTS])
     labels = torch.from_numpy(np.concatenate([np.load(labels_path(folder, i)) for i in PARTS]).astype(np.int64))
-    last = int(shelf.starts[-2])
+    last = int(store.starts[-2])
 
     def some(numbers: range) -> ImageSet:
-        return ImageSet(Stored(shelf, numbers), labels[numbers.start : numbers.stop])
+        return ImageSet(BlockImages(store, numbers), labels[numbers.start : numbers.stop])
 
-    train, bank = some(range(last)), some(range(min(BANK, shelf.parts[0].images)))
-    return Split(train, some(range(last, min(last + TEST, len(shelf)))), CLASSES, bank=bank)
+    train, bank = some(range(last)), some(range(min(BANK, store.files[0].images)))
+    return DataSplits(train, some(range(last, min(last + TEST, len(store)))), CLASSES, bank=bank)
 
 
 def images_path(folder: Path, part: int) -> Path:
@@ -79,7 +79,7 @@ class Prepared(NamedTuple):
 def prepare(source: Path, target: Path) -> Iterator[Prepared]:
     """Convert the parts of `source`, those that are there and not yet done, one after the other."""
     if not any((source / f"part{i}.npz").is_file() or prepared(target, i) for i in PARTS):
-        raise UserError(f"'{source}' holds none of part0.npz to part5.npz. {HOME.advice(str(target.parent))}")
+        raise UserError(f"'{source}' holds none of part0.npz to part5.npz. {FOLDER.advice(str(target.parent))}")
     for i in PARTS:
         n = prepared(target, i)
         if n:
@@ -103,9 +103,9 @@ def prepared(folder: Path, part: int) -> int:
 
 def convert(path: Path, target: Path, part: int) -> int:
     """One part from .npz to .npy in little memory, its checksums compared; all of it or nothing."""
-    with opened(path) as archive:
+    with open_npz(path) as archive:
         target.mkdir(parents=True, exist_ok=True)
-        with member(archive, "X") as images:
+        with open_array(archive, "X") as images:
             require_pictures(images, path, side=32)
             n = images.shape[0]
             _require_space(target, n * 3072)
@@ -119,7 +119,7 @@ def convert(path: Path, target: Path, part: int) -> int:
     return n
 
 
-def _write(file: BinaryIO, images: Member) -> None:
+def _write(file: BinaryIO, images: NpzArray) -> None:
     shape = (images.shape[0], 3, 32, 32)
     np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
     for chunk in images.chunks(CHUNK):

@@ -28,7 +28,7 @@ class UnusableError(Exception):
     """A file that holds no usable image; says why."""
 
 
-def shown(path: str | Path) -> str:
+def printable(path: str | Path) -> str:
     """A path in words that can be printed, even if it is not UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -42,13 +42,13 @@ def open_picture(path: str | Path, least: int | None = None) -> Image.Image:
         return _array(path) if _is_array(path) else _picture(path, lambda width, height: least)
 
 
-def as_read(picture: Image.Image, least: int) -> Image.Image:
+def decode_opened(picture: Image.Image, least: int) -> Image.Image:
     """A picture that somebody else has opened, as `open_picture` gives it from its file.
 
     A JPEG of which nothing is decoded yet is decoded at a fraction of its size too; what has been decoded may have been
     drawn upon since, and is taken as it is.
     """
-    with _told():
+    with _explained_errors():
         fresh = _fresh_jpeg(picture)
         if fresh is not None:
             return _picture(fresh, lambda width, height: least)
@@ -63,7 +63,7 @@ def _fresh_jpeg(picture: Image.Image) -> IO[bytes] | None:
     return picture.fp if picture.format in ("JPEG", "MPO") and picture.tell() == 0 else None
 
 
-def picture_windows(path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int) -> NDArray[np.uint8]:
+def decode_crops(path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int) -> NDArray[np.uint8]:
     """Windows of the picture in a file, each brought to side × side: uint8 (windows, 3, side, side).
 
     `windows` is told the picture's width and height. A JPEG is decoded at the fraction of its size that still gives
@@ -104,14 +104,14 @@ def _is_array(path: str | Path) -> bool:
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
     """Refuse what is no file, and turn whatever a file may raise into the reason why it can't be used."""
-    with _told():
+    with _explained_errors():
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise UnusableError("it is no ordinary file")
         yield
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _explained_errors() -> Iterator[None]:
     """Turn whatever a picture may raise into the reason why it can't be used."""
     try:
         yield
@@ -134,7 +134,7 @@ def picture_size(path: str | Path) -> tuple[int, int]:
 
 
 def _sentence(text: str) -> str:
-    return shown(text.strip().rstrip("."))
+    return printable(text.strip().rstrip("."))
 
 
 def _picture(path: str | Path | IO[bytes], least: Callable[[int, int], int | None]) -> Image.Image:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Window
-from phinets.data.decode import UnusableError, as_read, open_picture, picture_size, picture_windows, shown
-from phinets.data.image_sets import BadImage, Taken
+from phinets.data.decode import UnusableError, decode_crops, decode_opened, open_picture, picture_size, printable
+from phinets.data.image_sets import BadImage, ImageBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Files:
         """The first n only."""
         return replace(self, paths=self.paths[:n])
 
-    def pick(self, rows: Tensor) -> Self:
+    def subset(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
         return replace(self, paths=[self.paths[i] for i in rows.tolist()])
 
@@ -50,36 +50,38 @@ class Files:
         """Width and height of the picture of this number, which is not decoded for it."""
         return picture_size(self.paths[row])
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         """The pictures of these numbers, decoded by threads."""
-        return self._taken(rows, lambda place, path: square(path, self.side))
+        return self._taken(rows, lambda place, path: decode_square(path, self.side))
 
-    def usable(self, rows: Tensor) -> Taken:
+    def fetch_usable(self, rows: Tensor) -> ImageBatch:
         """Those of the pictures of these numbers that can be used; nobody stands in for the others."""
         found = list(_threads().map(self._tried, rows.tolist()))
         images = [one for one in found if not isinstance(one, BadImage)]
         good = torch.tensor([not isinstance(one, BadImage) for one in found], dtype=torch.bool)
         bad = tuple(one for one in found if isinstance(one, BadImage))
-        return Taken(_stacked(images, self.side), rows[good], bad)
+        return ImageBatch(_stacked(images, self.side), rows[good], bad)
 
-    def through(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> Taken:
+    def fetch_crops(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> ImageBatch:
         """Windows of the pictures of these numbers, uint8 (n, windows, 3, side, side); each is decoded once.
 
         `windows` is told the place among these, and the picture's width and height.
         """
-        return self._taken(rows, lambda place, path: picture_windows(path, partial(windows, place), side))
+        return self._taken(rows, lambda place, path: decode_crops(path, partial(windows, place), side))
 
-    def _taken(self, rows: Tensor, show: Callable[[int, str | Path], NDArray[np.uint8]]) -> Taken:
+    def _taken(self, rows: Tensor, show: Callable[[int, str | Path], NDArray[np.uint8]]) -> ImageBatch:
         found = list(_threads().map(lambda job: self._nearest_good(job[0], job[1], show), enumerate(rows.tolist())))
         images = torch.from_numpy(np.stack([picture for picture, _, _ in found]))
         bad = {where: why for _, _, tried in found for where, why in tried}
-        return Taken(images, torch.tensor([row for _, row, _ in found]), tuple(BadImage(*item) for item in bad.items()))
+        return ImageBatch(
+            images, torch.tensor([row for _, row, _ in found]), tuple(BadImage(*item) for item in bad.items())
+        )
 
     def _tried(self, row: int) -> NDArray[np.uint8] | BadImage:
         try:
-            return square(self.paths[row], self.side)
+            return decode_square(self.paths[row], self.side)
         except UnusableError as error:
-            return BadImage(shown(self.paths[row]), str(error))
+            return BadImage(printable(self.paths[row]), str(error))
 
     def _nearest_good(
         self, place: int, row: int, show: Callable[[int, str | Path], NDArray[np.uint8]]
@@ -91,16 +93,16 @@ class Files:
             try:
                 return show(place, path), candidate, tried
             except UnusableError as error:
-                tried.append(BadImage(shown(path), str(error)))
+                tried.append(BadImage(printable(path), str(error)))
         raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
 
 
-def square(path: str | Path, side: int) -> NDArray[np.uint8]:
+def decode_square(path: str | Path, side: int) -> NDArray[np.uint8]:
     """The picture in a file as uint8 (3, side, side), or UnusableError."""
     return center(open_picture(path, side), side)
 
 
-def squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
+def decode_squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
     """Pictures that are opened already, or in files, as `Files` shows them: uint8 (n, 3, side, side).
 
     `first` is the number of the first one, for the error.
@@ -110,9 +112,13 @@ def squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int 
 
 def _given(side: int, picture: Image.Image | str | Path, place: int) -> NDArray[np.uint8]:
     try:
-        return center(as_read(picture, side), side) if isinstance(picture, Image.Image) else square(picture, side)
+        return (
+            center(decode_opened(picture, side), side)
+            if isinstance(picture, Image.Image)
+            else decode_square(picture, side)
+        )
     except UnusableError as error:
-        which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{shown(picture)}'"
+        which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{printable(picture)}'"
         raise UserError(f"{which} can't be used: {error}.") from error
 
 
@@ -138,11 +144,11 @@ def _threads() -> ThreadPoolExecutor:
 
 Picture = Image.Image | str | Path
 Array = Tensor | NDArray[np.uint8]
-Given = Picture | Array | Iterable[Picture] | Iterable[Array]
+ImageInput = Picture | Array | Iterable[Picture] | Iterable[Array]
 """One picture or many: opened by Pillow, in files, or bytes with their channels first or last."""
 
 
-def given_chunks(given: Given, side: int, at_once: int) -> Iterator[Tensor]:
+def image_batches(given: ImageInput, side: int, at_once: int) -> Iterator[Tensor]:
     """The pictures a chunk at a time, as uint8 (n, 3, h, w).
 
     Opened pictures and files, of any sizes and modes, are shown as squares of `side` pixels, as `Files` shows them.
@@ -157,7 +163,7 @@ def given_chunks(given: Given, side: int, at_once: int) -> Iterator[Tensor]:
     kinds = {isinstance(one, Image.Image | str | Path) for one in given}
     if kinds == {True}:
         for first in range(0, len(given), at_once):
-            yield squares(given[first : first + at_once], side, first)
+            yield decode_squares(given[first : first + at_once], side, first)
     elif kinds:
         yield from _channels_first(_one_array(given)).split(at_once)
 

@@ -7,13 +7,13 @@ from zlib import crc32
 
 from torch import Tensor
 
-from phinets.data.blocks import Stored
+from phinets.data.blocks import BlockImages
 from phinets.data.files import Files
-from phinets.data.image_sets import Images, ImageSet, InMemory, Split
-from phinets.data.shapes.dataset import Endless
+from phinets.data.image_sets import DataSplits, Images, ImageSet, InMemory
+from phinets.data.shapes.dataset import ShapesStream
 
 
-def fingerprint(split: Split) -> dict[str, str]:
+def fingerprint(split: DataSplits) -> dict[str, str]:
     """For each part the number of its images and a check sum: of the labels, and of the pixels in memory, of the paths
     of files, of which images of arrays on the disk were picked, or of the world and the size of pictures that are drawn
     as they arrive.
@@ -22,20 +22,21 @@ def fingerprint(split: Split) -> dict[str, str]:
     part have in common, so that data may be moved as a whole.
     """
     return {
-        name: f"{len(part)} images, {_of_labels(part, _checked(part.images)):08x}" for name, part in split.parts.items()
+        name: f"{len(split)} images, {_of_labels(split, _checked(split.images)):08x}"
+        for name, split in split.splits.items()
     }
 
 
-def set_fingerprint(part: ImageSet) -> str:
+def set_fingerprint(split: ImageSet) -> str:
     """The same for one set, more sharply: files by their whole paths, sizes and times."""
-    images = part.images
+    images = split.images
     of_images = _states(images) if isinstance(images, Files) else _checked(images)
-    return f"{len(part)} images, {of_images:08x}, {_of_labels(part):08x}"
+    return f"{len(split)} images, {of_images:08x}, {_of_labels(split):08x}"
 
 
-def _of_labels(part: ImageSet, before: int = 0) -> int:
+def _of_labels(split: ImageSet, before: int = 0) -> int:
     """A check sum that goes on from another one; the same one where nobody said a label."""
-    return before if part.labels is None else crc32(part.labels.contiguous().numpy().data, before)
+    return before if split.labels is None else crc32(split.labels.contiguous().numpy().data, before)
 
 
 def _states(files: Files) -> int:
@@ -56,9 +57,9 @@ def _checked(images: Images) -> int:
         return crc32(images.pixels.contiguous().numpy().data)
     if isinstance(images, Files):
         return crc32(os.fsencode("\0".join(_from_common_folder(images.paths))))
-    if isinstance(images, Endless):
+    if isinstance(images, ShapesStream):
         return crc32(f"{images.shapes_seed} {images.size}".encode(), _rows(images.rows))
-    return _rows(images.rows) if isinstance(images, Stored) else 0
+    return _rows(images.rows) if isinstance(images, BlockImages) else 0
 
 
 def _from_common_folder(paths: Sequence[str | Path]) -> list[str]:

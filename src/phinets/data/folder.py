@@ -12,13 +12,13 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.decode import ENDINGS, shown
+from phinets.data.decode import ENDINGS, printable
 from phinets.data.files import Files
-from phinets.data.image_sets import ImageSet, Split, every_tenth
-from phinets.data.locations import Home
+from phinets.data.image_sets import DataSplits, ImageSet, holdout_rows
+from phinets.data.locations import DatasetFolder
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
-IMAGENET = Home(
+IMAGENET = DatasetFolder(
     name="imagenet",
     folder="imagenet",
     inside=("train", "val"),
@@ -27,7 +27,7 @@ IMAGENET = Home(
 )
 
 
-def folder(path: str, options: DataOptions) -> Split:
+def folder(path: str, options: DataOptions) -> DataSplits:
     """Any folder of images; with train/ and val/ (or test/) inside, those are the two parts.
 
     Without them every tenth picture is asked about and the others are learned from. Subfolders are classes where
@@ -36,20 +36,20 @@ def folder(path: str, options: DataOptions) -> Split:
     root = Path(path).expanduser()
     if not root.is_dir():
         raise UserError(
-            f"there is no folder '{shown(root)}'. Say --data folder:PATH; `--data shapes` works without any data."
+            f"there is no folder '{printable(root)}'. Say --data folder:PATH; `--data shapes` works without any data."
         )
     parts = _part_folders(root)
     if parts is not None:
-        return two_folders(*parts, options)
+        return train_and_test_folders(*parts, options)
     every = _pictures(root)
     if len(every) < 2:
         raise UserError(_too_few(root, len(every)))
     classes = _classes(every)
-    train, test = ([every[i] for i in rows.tolist()] for rows in every_tenth(len(every)))
-    return Split(_part(root, train, classes, options), _part(root, test, classes, options), classes)
+    train, test = ([every[i] for i in rows.tolist()] for rows in holdout_rows(len(every)))
+    return DataSplits(_part(root, train, classes, options), _part(root, test, classes, options), classes)
 
 
-def lone_class(path: str, split: Split) -> Split:
+def single_class(path: str, split: DataSplits) -> DataSplits:
     """What `folder` found there; where every picture lies in one and the same subfolder, that is their class."""
     if split.classes:
         return split
@@ -59,35 +59,35 @@ def lone_class(path: str, split: Split) -> Split:
     if len(tops) != 1 or None in tops:
         return split
     one = split.map(lambda part: ImageSet(part.images, torch.zeros(len(part), dtype=torch.int64)))
-    return replace(one, classes=tuple(shown(top) for top in tops if top is not None))
+    return replace(one, classes=tuple(printable(top) for top in tops if top is not None))
 
 
-def only_picture(path: str, options: DataOptions) -> Split | None:
+def single_image(path: str, options: DataOptions) -> DataSplits | None:
     """The picture of a folder that holds no other, with nothing beside it to ask about; None where it holds more."""
     root = Path(path).expanduser()
     found = list(islice(_walked(root), 2)) if root.is_dir() else []
     if len(found) != 1 or options.classes:
         return None
-    return Split(_part(root, found, (), options), _part(root, [], (), options), ())
+    return DataSplits(_part(root, found, (), options), _part(root, [], (), options), ())
 
 
-def imagenet(options: DataOptions) -> Split:
+def imagenet(options: DataOptions) -> DataSplits:
     """ImageNet (or any other data) in class folders under train/ and val/ of ROOT/imagenet, or of ROOT itself."""
     root = IMAGENET(options)
     for part in IMAGENET.inside:
         if not (root / part).is_dir():
             raise UserError(f"'{root}' has no folder '{part}'. {IMAGENET.advice(options.root)}")
-    return two_folders(root / "train", root / "val", options)
+    return train_and_test_folders(root / "train", root / "val", options)
 
 
-def two_folders(train_root: Path, test_root: Path, options: DataOptions) -> Split:
+def train_and_test_folders(train_root: Path, test_root: Path, options: DataOptions) -> DataSplits:
     """What is learned from in one folder, what is asked about in another."""
     train, test = _shuffled(_pictures(train_root)), _shuffled(_pictures(test_root))
     for root, names in ((train_root, train), (test_root, test)):
         if not names:
             raise UserError(_too_few(root, 0))
     classes = _classes(train + test)
-    return Split(_part(train_root, train, classes, options), _part(test_root, test, classes, options), classes)
+    return DataSplits(_part(train_root, train, classes, options), _part(test_root, test, classes, options), classes)
 
 
 def _part_folders(root: Path) -> tuple[Path, Path] | None:
@@ -121,14 +121,14 @@ def _walked(root: Path) -> Iterator[str]:
 
 def _unreadable(error: OSError) -> NoReturn:
     raise UserError(
-        f"the folder '{shown(error.filename)}' can't be read: {error.strerror}. Mend its permissions, or move it away."
+        f"the folder '{printable(error.filename)}' can't be read: {error.strerror}. Fix its permissions, or move it."
     ) from error
 
 
 def _too_few(root: Path, n: int) -> str:
     held = f"only {n} image" if n else "no images"
     return (
-        f"'{shown(root)}' holds {held} to learn from and to ask about. Images end in {', '.join(ENDINGS)}; "
+        f"'{printable(root)}' holds {held} to learn from and to ask about. Images end in {', '.join(ENDINGS)}; "
         "hidden files and linked folders are not looked at."
     )
 
@@ -142,7 +142,7 @@ def _shuffled(names: list[str]) -> list[str]:
 def _classes(names: list[str]) -> tuple[str, ...]:
     tops = [name.split(os.sep, 1) for name in names]
     found = sorted({top for top, *_ in tops})
-    return tuple(map(shown, found)) if len(found) > 1 and all(len(parts) > 1 for parts in tops) else ()
+    return tuple(map(printable, found)) if len(found) > 1 and all(len(parts) > 1 for parts in tops) else ()
 
 
 def _tops(root: Path, part: ImageSet) -> set[str | None]:
@@ -156,4 +156,4 @@ def _labels(names: list[str], classes: tuple[str, ...]) -> Tensor | None:
     if not classes:
         return None
     numbers = {name: i for i, name in enumerate(classes)}
-    return torch.tensor([numbers[shown(name.split(os.sep, 1)[0])] for name in names])
+    return torch.tensor([numbers[printable(name.split(os.sep, 1)[0])] for name in names])

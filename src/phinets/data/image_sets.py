@@ -21,7 +21,7 @@ class BadImage(NamedTuple):
     why: str
 
 
-class Taken(NamedTuple):
+class ImageBatch(NamedTuple):
     """Images that were asked for."""
 
     images: Tensor
@@ -37,13 +37,13 @@ class Images(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         """The images of these numbers: a pure function of the data, so every process and every resumed run agree."""
 
     def head(self, n: int | None) -> "Images":
         """The first n only; all where n is None."""
 
-    def pick(self, rows: Tensor) -> "Images":
+    def subset(self, rows: Tensor) -> "Images":
         """Those of these numbers only, counted anew from 0."""
 
     def order(self, generator: torch.Generator) -> Order:
@@ -65,15 +65,15 @@ class InMemory:
     def __len__(self) -> int:
         return len(self.pixels)
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         """The images of these numbers."""
-        return Taken(self.pixels[rows], rows)
+        return ImageBatch(self.pixels[rows], rows)
 
     def head(self, n: int | None) -> Self:
         """The first n only."""
         return replace(self, pixels=self.pixels[:n], places=None if self.places is None else self.places[:n])
 
-    def pick(self, rows: Tensor) -> Self:
+    def subset(self, rows: Tensor) -> Self:
         """Those of these numbers only."""
         return replace(self, pixels=self.pixels[rows], places=None if self.places is None else self.places[rows])
 
@@ -82,10 +82,10 @@ class InMemory:
         return torch.randperm(len(self), generator=generator)
 
 
-def batches(images: Images, size: int) -> Iterator[Taken]:
+def batches(images: Images, size: int) -> Iterator[ImageBatch]:
     """All images in order, `size` at a time."""
     for rows in torch.arange(len(images)).split(size):
-        yield images.take(rows)
+        yield images.fetch(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ class ImageSet:
         return ImageSet(self.images.head(n), None if self.labels is None else self.labels[:n])
 
     @property
-    def labelled(self) -> "ImageSet":
+    def labeled(self) -> "ImageSet":
         """The images whose label is known; where all are or none is, the same set."""
         if self.labels is None or bool((self.labels >= 0).all()):
             return self
-        return self.pick((self.labels >= 0).nonzero().flatten())
+        return self.subset((self.labels >= 0).nonzero().flatten())
 
     def share(self, share: float, generator: torch.Generator) -> "ImageSet":
         """A share of the images of every class, at least one of each, drawn by the generator."""
@@ -118,15 +118,15 @@ class ImageSet:
         for label in self.labels.unique():
             rows = (self.labels == label).nonzero().flatten()
             drawn.append(rows[torch.randperm(len(rows), generator=generator)[: max(1, round(share * len(rows)))]])
-        return self.pick(torch.cat(drawn).sort().values)
+        return self.subset(torch.cat(drawn).sort().values)
 
-    def pick(self, rows: Tensor) -> "ImageSet":
+    def subset(self, rows: Tensor) -> "ImageSet":
         """The images of these numbers."""
-        return ImageSet(self.images.pick(rows), None if self.labels is None else self.labels[rows])
+        return ImageSet(self.images.subset(rows), None if self.labels is None else self.labels[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DataSplits:
     """A data set: what is learned from, what is asked about, and the classes' names."""
 
     train: ImageSet
@@ -136,23 +136,23 @@ class Split:
     """The labelled images that kNN and the linear probe know, where they are not those that are learned from."""
 
     @property
-    def known(self) -> ImageSet:
+    def eval_train(self) -> ImageSet:
         """What kNN and the linear probe know: the bank, or else all that is learned from."""
         return self.train if self.bank is None else self.bank
 
     @property
-    def parts(self) -> dict[str, ImageSet]:
+    def splits(self) -> dict[str, ImageSet]:
         """The parts that there are, by name."""
         bank = {} if self.bank is None else {"bank": self.bank}
         return {"train": self.train, "test": self.test, **bank}
 
-    def map(self, change: Callable[[ImageSet], ImageSet]) -> "Split":
+    def map(self, change: Callable[[ImageSet], ImageSet]) -> "DataSplits":
         """The same change on every part that is there."""
         bank = None if self.bank is None else change(self.bank)
         return replace(self, train=change(self.train), test=change(self.test), bank=bank)
 
 
-def every_tenth(n: int) -> tuple[Tensor, Tensor]:
+def holdout_rows(n: int) -> tuple[Tensor, Tensor]:
     """Numbers to learn from and to ask about, where the data do not say: shuffled, always the same, nine to one."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
     return order[torch.arange(n) % 10 != 0], order[::10]
@@ -163,14 +163,14 @@ class BadImages:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.known: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
         self._fresh: list[BadImage] = []
 
     def add(self, bad: Iterable[BadImage]) -> None:
         """Take note of those that are not known yet."""
         for one in bad:
-            if one.where not in self.known:
-                self.known[one.where] = one.why
+            if one.where not in self.reasons:
+                self.reasons[one.where] = one.why
                 self._fresh.append(one)
 
     def drain(self) -> list[BadImage]:
@@ -180,21 +180,21 @@ class BadImages:
 
     def require_few(self) -> None:
         """Refuse to go on where there are more than the limit."""
-        if len(self.known) <= self.limit:
+        if len(self.reasons) <= self.limit:
             return
-        first = "; ".join(f"'{where}': {why}" for where, why in list(self.known.items())[:5])
+        first = "; ".join(f"'{where}': {why}" for where, why in list(self.reasons.items())[:5])
         raise UserError(
-            f"{len(self.known)} images can't be used, and --max-bad-images is {self.limit}: {first}"
-            f"{'; …' if len(self.known) > 5 else ''}. Mend them, or raise --max-bad-images."
+            f"{len(self.reasons)} images can't be used, and --max-bad-images is {self.limit}: {first}"
+            f"{'; …' if len(self.reasons) > 5 else ''}. Mend them, or raise --max-bad-images."
         )
 
 
-def choose(split: Split, wanted: tuple[str, ...]) -> Split:
+def select_classes(split: DataSplits, wanted: tuple[str, ...]) -> DataSplits:
     """The images of the wanted classes, by name or by number, whose labels then count 0, 1, … in the order of asking.
 
     Images of which nobody knows the class are left out.
     """
-    if any(part.labels is None for part in split.parts.values()):
+    if any(part.labels is None for part in split.splits.values()):
         raise UserError("--classes chooses by label, but these images have none. Leave it out.")
     numbers = [class_number(name, split.classes) for name in wanted]
     if len(set(numbers)) < len(numbers):
@@ -202,17 +202,17 @@ def choose(split: Split, wanted: tuple[str, ...]) -> Split:
     new = torch.full((len(split.classes) + 1,), -1)  # one more, so that −1 finds −1
     new[torch.tensor(numbers)] = torch.arange(len(numbers))
     chosen = split.map(lambda part: _only(part, new))
-    for name, part in chosen.parts.items():
+    for name, part in chosen.splits.items():
         if not len(part):
             raise UserError(f"the {name} part holds no image of --classes {' '.join(wanted)}. Choose other classes.")
-    return Split(chosen.train, chosen.test, tuple(split.classes[i] for i in numbers), chosen.bank)
+    return DataSplits(chosen.train, chosen.test, tuple(split.classes[i] for i in numbers), chosen.bank)
 
 
 def _only(part: ImageSet, new: Tensor) -> ImageSet:
     assert part.labels is not None
     labels = new[part.labels]
     rows = torch.nonzero(labels >= 0).flatten()
-    return ImageSet(part.images.pick(rows), labels[rows])
+    return ImageSet(part.images.subset(rows), labels[rows])
 
 
 def class_number(name: str, classes: tuple[str, ...]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import Split
+from phinets.data.image_sets import DataSplits
 
 VARIABLE = "PHINETS_DATA"
 
@@ -33,7 +33,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class DatasetFolder:
     """A data set's own folder under the root."""
 
     name: str
@@ -71,7 +71,7 @@ class Home:
         return f"Get it with `phinets data check {self.name}{option} --download`."
 
 
-def first_line(reader: Callable[..., Split]) -> str:
+def first_line(reader: Callable[..., DataSplits]) -> str:
     """What a reader of data says of itself."""
     return (reader.__doc__ or "").splitlines()[0]
 
@@ -80,8 +80,8 @@ def first_line(reader: Callable[..., Split]) -> str:
 class Source:
     """A data set that has a name."""
 
-    read: Callable[[DataOptions], Split]
-    home: Home | None = None
+    read: Callable[[DataOptions], DataSplits]
+    folder: DatasetFolder | None = None
     """Where it lies; None where it needs no place."""
 
     @property
@@ -91,10 +91,10 @@ class Source:
 
     def state(self, root: str | None) -> str:
         """Whether it can be used at once."""
-        if self.home is None:
+        if self.folder is None:
             return "always there"
-        path = self.home.path(root)
-        return f"found in '{path}'" if path.is_dir() else f"not in '{path}'. {self.home.advice(root)}"
+        path = self.folder.path(root)
+        return f"found in '{path}'" if path.is_dir() else f"not in '{path}'. {self.folder.advice(root)}"
 
 
 def download(archive: Archive, place: Path) -> None:

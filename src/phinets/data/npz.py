@@ -16,13 +16,13 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import ImageSet, InMemory, Split, every_tenth
+from phinets.data.image_sets import DataSplits, ImageSet, InMemory, holdout_rows
 
 CHUNK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class NpzArray:
     """One array of the file, of which only the header was read."""
 
     name: str
@@ -48,7 +48,7 @@ class Member:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive; whatever goes wrong in reading it is said as the person's matter."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -62,7 +62,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def member(archive: zipfile.ZipFile, name: str) -> Iterator[Member]:
+def open_array(archive: zipfile.ZipFile, name: str) -> Iterator[NpzArray]:
     """The array called `name`, ready to be read."""
     names = [entry.removesuffix(".npy") for entry in archive.namelist()]
     if name not in names:
@@ -73,7 +73,7 @@ def member(archive: zipfile.ZipFile, name: str) -> Iterator[Member]:
             raise UserError(f"'{archive.filename}' holds '{name}' column by column. Save np.ascontiguousarray({name}).")
         if dtype.hasobject or not shape:
             raise UserError(f"'{archive.filename}' holds no plain array under '{name}', but {dtype} {shape}.")
-        yield Member(name, shape, dtype, stream)
+        yield NpzArray(name, shape, dtype, stream)
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -82,21 +82,21 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read(stream)
 
 
-def require_pictures(member: Member, where: Path, side: int | None = None) -> None:
+def require_pictures(open_array: NpzArray, where: Path, side: int | None = None) -> None:
     """Refuse what is not bytes (n, height, width, 3)."""
-    shape, edge = member.shape, side or "size"
-    square = side is None or shape[1:3] == (side, side)
-    if member.dtype == np.uint8 and len(shape) == 4 and shape[3] == 3 and 0 not in shape and square:
+    shape, edge = open_array.shape, side or "size"
+    decode_square = side is None or shape[1:3] == (side, side)
+    if open_array.dtype == np.uint8 and len(shape) == 4 and shape[3] == 3 and 0 not in shape and decode_square:
         return
-    cure = " Multiply values from 0 to 1 by 255 and round them." if member.dtype.kind == "f" else ""
+    cure = " Multiply values from 0 to 1 by 255 and round them." if open_array.dtype.kind == "f" else ""
     raise UserError(
-        f"'{where}' holds {member.dtype} {shape} under '{member.name}', not uint8 (n, {edge}, {edge}, 3).{cure}"
+        f"'{where}' holds {open_array.dtype} {shape} under '{open_array.name}', not uint8 (n, {edge}, {edge}, 3).{cure}"
     )
 
 
 def read_labels(archive: zipfile.ZipFile, name: str, n: int) -> NDArray[np.int64]:
     """The n labels under a name, counted from 0."""
-    with member(archive, name) as found:
+    with open_array(archive, name) as found:
         if found.dtype.kind not in "iu" or found.shape not in ((n,), (n, 1)):
             raise UserError(
                 f"'{archive.filename}' holds {found.dtype} {found.shape} under '{name}', not whole numbers ({n},)."
@@ -107,7 +107,7 @@ def read_labels(archive: zipfile.ZipFile, name: str, n: int) -> NDArray[np.int64
     return labels
 
 
-def npz(path: str, options: DataOptions) -> Split:
+def npz(path: str, options: DataOptions) -> DataSplits:
     """Arrays X (uint8, n × height × width × 3) and, where labels are known, Y (n whole numbers from 0).
 
     Every tenth image of a fixed shuffle is asked about and the others are learned from.
@@ -115,8 +115,8 @@ def npz(path: str, options: DataOptions) -> Split:
     file = Path(path).expanduser()
     if not file.is_file():
         raise UserError(f"there is no file '{file}'. Say --data npz:PATH; `--data shapes` works without any data.")
-    with opened(file) as archive:
-        with member(archive, "X") as found:
+    with open_npz(file) as archive:
+        with open_array(archive, "X") as found:
             require_pictures(found, file)
             pixels = _pixels(found, file)
         named = "Y.npy" in archive.namelist()
@@ -125,11 +125,11 @@ def npz(path: str, options: DataOptions) -> Split:
         raise UserError(f"'{file}' holds one image, but at least two are needed: to learn from and to ask about.")
     classes = () if labels is None else tuple(str(i) for i in range(int(labels.max()) + 1))
     every = ImageSet(InMemory(pixels, torch.arange(len(pixels))), labels)
-    train, test = (every.pick(rows) for rows in every_tenth(len(pixels)))
-    return Split(train, test, classes)
+    train, test = (every.subset(rows) for rows in holdout_rows(len(pixels)))
+    return DataSplits(train, test, classes)
 
 
-def _pixels(found: Member, file: Path) -> Tensor:
+def _pixels(found: NpzArray, file: Path) -> Tensor:
     """All images, channels first. A file that claims more than the machine's memory is not even begun."""
     n, height, width, _ = found.shape
     needed, there = 2 * n * height * width * 3, _memory()

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import ImageSet, InMemory, Split
-from phinets.data.locations import Archive, Home, file_in
+from phinets.data.image_sets import DataSplits, ImageSet, InMemory
+from phinets.data.locations import Archive, DatasetFolder, file_in
 
 SIDE = 96
 BYTES = 3 * SIDE * SIDE
@@ -19,7 +19,7 @@ PUBLISHED = {"train": 5_000, "unlabeled": 100_000, "test": 8_000}
 CHUNK = 1_000
 CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 
-HOME = Home(
+FOLDER = DatasetFolder(
     name="stl10",
     folder="stl10_binary",
     archive=Archive(
@@ -28,12 +28,12 @@ HOME = Home(
 )
 
 
-def stl10(options: DataOptions) -> Split:
+def stl10(options: DataOptions) -> DataSplits:
     """STL-10: 105,000 photographs of 96 × 96, most without a label; 5,000 labelled to know, 8,000 to be asked about.
 
     Learned from: the labelled ones, then the unlabelled ones (label −1), as in the paper's code.
     """
-    folder = HOME(options)
+    folder = FOLDER(options)
     labels, asked = _labels(folder, "train"), _labels(folder, "test")
     wanted = None if options.train_images is None else max(0, options.train_images - len(labels))
     pixels = _pixels(folder, ("train", "unlabeled"), wanted)
@@ -42,7 +42,7 @@ def stl10(options: DataOptions) -> Split:
         if len(images) != len(given):
             raise UserError(f"'{folder}' holds {len(images)} {name} images with {len(given)} labels. {AGAIN}")
     every = torch.cat([labels, torch.full((len(pixels) - len(labels),), -1)])
-    return Split(ImageSet(InMemory(pixels), every), ImageSet(test, asked), CLASSES, bank=ImageSet(known, labels))
+    return DataSplits(ImageSet(InMemory(pixels), every), ImageSet(test, asked), CLASSES, bank=ImageSet(known, labels))
 
 
 def _labels(folder: Path, part: str) -> Tensor:

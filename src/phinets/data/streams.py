@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from phinets.data.blocks import Stored
+from phinets.data.blocks import BlockImages
 from phinets.data.files import Files
-from phinets.data.image_sets import Images, ImageSet, InMemory, Split
+from phinets.data.image_sets import DataSplits, Images, ImageSet, InMemory
 
 
-class ArrivingInMemory(InMemory):
+class SequentialInMemory(InMemory):
     """Images that are all there, and are shown as their file has them."""
 
     __slots__ = ()
@@ -23,7 +23,7 @@ class ArrivingInMemory(InMemory):
         return torch.arange(len(self)) if self.places is None else self.places.argsort()
 
 
-class ArrivingStored(Stored):
+class SequentialBlocks(BlockImages):
     """Images on the disk that are shown as they lie there."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class ArrivingStored(Stored):
         return torch.arange(len(self))
 
 
-class ArrivingFiles(Files):
+class SequentialFiles(Files):
     """Pictures in files that are shown by their paths: the numbered frames of a film as they follow each other."""
 
     __slots__ = ()
@@ -43,20 +43,20 @@ class ArrivingFiles(Files):
         return torch.tensor(sorted(range(len(self)), key=lambda row: _natural(self.paths[row])), dtype=torch.int64)
 
 
-def arriving(split: Split) -> Split:
+def as_stream(split: DataSplits) -> DataSplits:
     """The same data, of which those that are learned from arrive in their own order."""
     return replace(split, train=ImageSet(_in_order(split.train.images), split.train.labels))
 
 
-def first(part: ImageSet, n: int | None) -> ImageSet:
+def first(split: ImageSet, n: int | None) -> ImageSet:
     """The first n that arrive; of other data those that are counted first.
 
     They keep the order in which they are counted: of data that were shuffled to be parted, the first few of these are
     still of every class among them, which is what small banks are made of.
     """
-    if n is None or not isinstance(part.images, ArrivingInMemory | ArrivingFiles):
-        return part.head(n)
-    return part.pick(part.images.order(torch.Generator())[:n].sort().values)
+    if n is None or not isinstance(split.images, SequentialInMemory | SequentialFiles):
+        return split.head(n)
+    return split.subset(split.images.order(torch.Generator())[:n].sort().values)
 
 
 def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
@@ -64,16 +64,16 @@ def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
 
     The path itself comes last, for 1 and 01.
     """
-    parts = [re.split("([0-9]+)", part) for part in os.path.splitext(path)[0].split(os.sep)]
+    parts = [re.split("([0-9]+)", split) for split in os.path.splitext(path)[0].split(os.sep)]
     return [[int(word) if i % 2 else word for i, word in enumerate(words)] for words in parts], os.fspath(path)
 
 
 def _in_order(images: Images) -> Images:
     match images:
         case InMemory(pixels, places):
-            return ArrivingInMemory(pixels, places)
-        case Stored(shelf, rows):
-            return ArrivingStored(shelf, rows)
+            return SequentialInMemory(pixels, places)
+        case BlockImages(store, rows):
+            return SequentialBlocks(store, rows)
         case Files(paths, side):
-            return ArrivingFiles(paths, side)
+            return SequentialFiles(paths, side)
     return images

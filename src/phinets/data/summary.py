@@ -14,12 +14,12 @@ Size = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class DataSummary:
     """What was seen."""
 
     images: int
     """How many there are, the bad ones included."""
-    labelled: int
+    labeled: int
     """How many of them have a label."""
     classes: dict[str, int]
     """How many of each class."""
@@ -35,24 +35,24 @@ class Survey:
     """What can't be used, and why."""
 
 
-def survey(part: ImageSet, classes: tuple[str, ...]) -> Survey:
+def summarize(split: ImageSet, classes: tuple[str, ...]) -> DataSummary:
     """Look at every image of a part. Those that can't be used count for nothing but themselves."""
     bad: dict[str, str] = {}
     sizes: set[Size] = set()
     n, sums, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    for rows, pixels, wrong in _usable(part):
+    for rows, pixels, wrong in _usable(split):
         bad.update(wrong)
-        sizes |= _sizes(part, rows, pixels)
+        sizes |= _sizes(split, rows, pixels)
         values = pixels.double().div_(255)
         n += values.numel() // 3
         sums += values.sum((0, 2, 3))
         squares += values.square().sum((0, 2, 3))
     mean = sums / n
     std = (squares / n - mean.square()).clamp(min=0).sqrt()
-    counts = _counts(part.labels, classes)
-    return Survey(
-        images=len(part),
-        labelled=sum(counts.values()),
+    counts = _counts(split.labels, classes)
+    return DataSummary(
+        images=len(split),
+        labeled=sum(counts.values()),
         classes=counts,
         smallest=min(sizes, key=_area),
         largest=max(sizes, key=_area),
@@ -62,18 +62,18 @@ def survey(part: ImageSet, classes: tuple[str, ...]) -> Survey:
     )
 
 
-def _usable(part: ImageSet) -> Iterator[tuple[Tensor, Tensor, tuple[BadImage, ...]]]:
+def _usable(split: ImageSet) -> Iterator[tuple[Tensor, Tensor, tuple[BadImage, ...]]]:
     """(numbers, pixels, bad ones) of each batch, without those that stand in for a bad one."""
-    for rows in torch.arange(len(part)).split(BATCH):
-        taken = part.images.take(rows)
+    for rows in torch.arange(len(split)).split(BATCH):
+        taken = split.images.fetch(rows)
         own = taken.rows == rows
         yield rows[own], taken.images[own], taken.bad
 
 
-def _sizes(part: ImageSet, rows: Tensor, pixels: Tensor) -> set[Size]:
+def _sizes(split: ImageSet, rows: Tensor, pixels: Tensor) -> set[Size]:
     """Files are asked for the sizes they had before they were brought to one."""
-    if isinstance(part.images, Files):
-        return {part.images.size(row) for row in rows.tolist()}
+    if isinstance(split.images, Files):
+        return {split.images.size(row) for row in rows.tolist()}
     return {(pixels.shape[3], pixels.shape[2])} if len(pixels) else set()
 
 

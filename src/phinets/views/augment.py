@@ -11,7 +11,7 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.config.views import Augmentation
 from phinets.views.fused import Statistics, central_look, drawn_looks, fused, serves
-from phinets.views.parameters import HUE, Drawn
+from phinets.views.parameters import HUE, ViewParams
 from phinets.views.transforms import blur_matrix, center, gray, jitter_, resized_crop, sandwich, solarise
 
 CACHE = 2**17  # pixels that a CPU handles at a time, so that what it computes on the way stays in its cache
@@ -19,7 +19,7 @@ NEVER = 4  # the step at which hue changes, 0 to 3, or this
 
 
 def apply(
-    images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int, statistics: Statistics | None = None
+    images: Tensor, augmentation: Augmentation, drawn: ViewParams, size: int, statistics: Statistics | None = None
 ) -> Tensor:
     """The augmented images: uint8 (n, 3, H, W) → float (n, 3, size, size), on the images' device.
 
@@ -42,7 +42,7 @@ def central(images: Tensor, short_side: int, size: int, statistics: Statistics |
     return _normalized_(views, statistics)
 
 
-def _require_fit(images: Tensor, drawn: Drawn) -> None:
+def _require_fit(images: Tensor, drawn: ViewParams) -> None:
     """Compiled code does not notice when it reads beyond an image."""
     corner, (height, width) = drawn.box[:, :2], images.shape[2:]
     bottom, right = (corner + drawn.box[:, 2:]).amax(dim=0).tolist()
@@ -53,18 +53,18 @@ def _require_fit(images: Tensor, drawn: Drawn) -> None:
         )
 
 
-def _by_torch(images: Tensor, augmentation: Augmentation, drawn: Drawn, size: int) -> Tensor:
+def _by_torch(images: Tensor, augmentation: Augmentation, drawn: ViewParams, size: int) -> Tensor:
     """Images whose hue changes at the same step are handled together, so that 24 orders need four runs of passes."""
     steps, rows = _hue_steps(drawn).sort(stable=True)
     views = torch.empty(len(images), 3, size, size, device=images.device)
     for part in _parts(images, size):
         here = rows[part].to(images.device)
-        new = _augmented(images.index_select(0, here), augmentation, drawn.take(rows[part]), steps[part], size)
+        new = _augmented(images.index_select(0, here), augmentation, drawn.select(rows[part]), steps[part], size)
         views.index_copy_(0, here, new)
     return views
 
 
-def _augmented(images: Tensor, augmentation: Augmentation, drawn: Drawn, steps: Tensor, size: int) -> Tensor:
+def _augmented(images: Tensor, augmentation: Augmentation, drawn: ViewParams, steps: Tensor, size: int) -> Tensor:
     on = drawn.to(images.device)
     views = resized_crop(_unit(images), on.box, on.flip, size, augmentation.interpolation)
     for run, step in _runs(steps):
@@ -99,7 +99,7 @@ def _change_(views: Tensor, chosen: Tensor, change: Callable[[Tensor, Tensor], T
         views.index_copy_(0, rows, change(views.index_select(0, rows), rows).expand(-1, 3, -1, -1))
 
 
-def _hue_steps(drawn: Drawn) -> Tensor:
+def _hue_steps(drawn: ViewParams) -> Tensor:
     return torch.where(drawn.jitter, (drawn.order == HUE).int().argmax(dim=1), NEVER)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.views import Channels, Interpolation
-from phinets.views.parameters import Drawn
+from phinets.views.parameters import ViewParams
 
 Statistics = tuple[Channels, Channels]
 Looks = NDArray[Any]
@@ -56,7 +56,7 @@ def serves(images: Tensor) -> bool:
     return images.device.type == "cpu" and kernel() is not None
 
 
-def drawn_looks(drawn: Drawn, interpolation: Interpolation, size: int) -> Looks:
+def drawn_looks(drawn: ViewParams, interpolation: Interpolation, size: int) -> Looks:
     """What was drawn for a batch, one look per image."""
     looks = np.zeros(len(drawn), LOOK)
     (top, left), (tall, wide) = drawn.box.numpy().reshape(-1, 2, 2).transpose(1, 2, 0)

@@ -10,7 +10,7 @@ from phinets.config.errors import UserError
 from phinets.config.methods import Anchor
 from phinets.config.views import Augmentation, ViewPlan, Window
 from phinets.views.augment import apply, central
-from phinets.views.parameters import Crops, Drawn, draw, draw_unseen
+from phinets.views.parameters import CropParams, ViewParams, draw, draw_before_decode
 
 
 class Views(NamedTuple):
@@ -29,7 +29,7 @@ class Views(NamedTuple):
         return self.map(lambda view: view.to(device, non_blocking=True))
 
 
-class Share(NamedTuple):
+class BatchSlice(NamedTuple):
     """Which rows of a larger batch some images are: those from `first` on, `of` so many."""
 
     first: int
@@ -43,7 +43,7 @@ def make_views(
     *,
     anchor: Anchor | None = "original",
     size: int | None = None,
-    share: Share | None = None,
+    share: BatchSlice | None = None,
 ) -> Views:
     """Two views and the anchor of a uint8 batch, normalized float32 on the batch's own device.
 
@@ -58,13 +58,13 @@ def make_views(
     if anchor not in ("original", "augmented", None):
         raise UserError(f"anchor is '{anchor}', but it is 'original', 'augmented' or None. Choose one of them.")
     side, statistics = size or min(images.shape[2:]), (plan.mean, plan.std)
-    start, of = share or Share(0, len(images))
+    start, of = share or BatchSlice(0, len(images))
 
     def view(augmentation: Augmentation | None) -> Tensor:
         if augmentation is None:
             return central(images, side, side, statistics)
         drawn = draw(augmentation, of, images.shape[2], images.shape[3], generator)
-        return apply(images, augmentation, drawn.take(slice(start, start + len(images))), side, statistics)
+        return apply(images, augmentation, drawn.select(slice(start, start + len(images))), side, statistics)
 
     first = view(plan.first)
     second = first if plan.second == "first" else view(plan.second)
@@ -113,19 +113,21 @@ class Frame(NamedTuple):
     """One view of a batch: a random crop and what is done to it, or the center."""
 
     augmentation: Augmentation | None
-    crops: Crops | None
-    drawn: Drawn | None
+    crops: CropParams | None
+    drawn: ViewParams | None
     zoom: float = 1.0
     """How much of the short side the center has."""
 
 
-class Frames:
+class CropPlan:
     """What will be seen of each picture of a batch; all random numbers are drawn at once, as for images of one size.
 
     `windows` says where to cut, once a picture's size is known; `views` makes the views of what was cut.
     """
 
-    def __init__(self, plan: ViewPlan, generator: torch.Generator, *, anchor: Anchor | None, size: int, share: Share):
+    def __init__(
+        self, plan: ViewPlan, generator: torch.Generator, *, anchor: Anchor | None, size: int, share: BatchSlice
+    ):
         self.plan, self.size, self.share = plan, size, share
         self.frames = [self._frame(plan.first, generator)]
         if plan.second != "first":
@@ -139,7 +141,7 @@ class Frames:
     def _frame(self, augmentation: Augmentation | None, generator: torch.Generator) -> Frame:
         if augmentation is None:
             return Frame(None, None, None)
-        return Frame(augmentation, *draw_unseen(augmentation, self.share.of, self.size, generator))
+        return Frame(augmentation, *draw_before_decode(augmentation, self.share.of, self.size, generator))
 
     def windows(self, place: int, width: int, height: int) -> list[Window]:
         """Where picture number `place` of these is cut, one window a view."""
@@ -155,7 +157,7 @@ class Frames:
             if frame.augmentation is None or frame.drawn is None:
                 made.append(central(images.contiguous(), self.size, self.size, statistics))
             else:
-                drawn = frame.drawn.take(rows)
+                drawn = frame.drawn.select(rows)
                 made.append(apply(images.contiguous(), frame.augmentation, drawn, self.size, statistics))
         return Views(made[0], *made) if self.plan.second == "first" else Views(*made)
 
@@ -165,5 +167,5 @@ def _window(frame: Frame, row: int, width: int, height: int) -> Window:
         side = max(1, round(min(width, height) * frame.zoom))
         left, top = (width - side) // 2, (height - side) // 2
         return Window(left, top, left + side, top + side, "bicubic")
-    top, left, tall, wide = frame.crops.take(slice(row, row + 1)).boxes(height, width)[0].tolist()
+    top, left, tall, wide = frame.crops.select(slice(row, row + 1)).boxes(height, width)[0].tolist()
     return Window(left, top, left + wide, top + tall, frame.augmentation.interpolation)

@@ -15,7 +15,7 @@ TRIES = 10  # torchvision's RandomResizedCrop gives up after ten boxes that do n
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ViewParams:
     """What was drawn for each of n images; a slice of it belongs to the same slice of the batch."""
 
     box: Tensor
@@ -40,17 +40,17 @@ class Drawn:
     def __len__(self) -> int:
         return len(self.flip)
 
-    def take(self, rows: slice | Tensor) -> "Drawn":
+    def select(self, rows: slice | Tensor) -> "ViewParams":
         """The parameters of these images only."""
-        return Drawn(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return ViewParams(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def to(self, device: torch.device) -> "Drawn":
+    def to(self, device: torch.device) -> "ViewParams":
         """The same parameters on another device."""
-        return Drawn(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+        return ViewParams(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
-class Crops:
+class CropParams:
     """What RandomResizedCrop draws before it has seen an image."""
 
     area: Tensor
@@ -62,9 +62,9 @@ class Crops:
     bounds: Range
     """Of the ratio, for images that no try fits."""
 
-    def take(self, rows: slice) -> "Crops":
+    def select(self, rows: slice) -> "CropParams":
         """Those of these images only."""
-        return Crops(self.area[rows], self.ratio[rows], self.position[rows], self.bounds)
+        return CropParams(self.area[rows], self.ratio[rows], self.position[rows], self.bounds)
 
     def boxes(self, height: int, width: int) -> Tensor:
         """(n, 4) top, left, height, width: the first of ten tries that fits, else the central box."""
@@ -77,7 +77,7 @@ class Crops:
         return torch.where(found, box, _central_box(height, width, self.bounds))
 
 
-def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> ViewParams:
     """Draw one view's parameters for n images of height × width.
 
     The order of the draws is fixed and none is skipped, so a changed chance leaves all the other numbers as they were.
@@ -86,7 +86,9 @@ def draw(augmentation: Augmentation, n: int, height: int, width: int, generator:
     return _drawn(augmentation, crops.boxes(height, width), generator)
 
 
-def draw_unseen(augmentation: Augmentation, n: int, size: int, generator: torch.Generator) -> tuple[Crops, Drawn]:
+def draw_before_decode(
+    augmentation: Augmentation, n: int, size: int, generator: torch.Generator
+) -> tuple[CropParams, ViewParams]:
     """The same for n pictures whose sizes are not yet known: the crops to be, and the rest for what they will give.
 
     That is a picture of size × size, of which nothing more is cut.
@@ -95,13 +97,13 @@ def draw_unseen(augmentation: Augmentation, n: int, size: int, generator: torch.
     return crops, _drawn(augmentation, torch.tensor([0, 0, size, size]).expand(n, 4), generator)
 
 
-def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) -> Drawn:
+def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) -> ViewParams:
     n = len(box)
 
     def chance(p: float) -> Tensor:
         return torch.rand(n, generator=generator) < p
 
-    return Drawn(
+    return ViewParams(
         box=box,
         flip=chance(augmentation.flip),
         jitter=chance(augmentation.jitter_p),
@@ -127,12 +129,12 @@ def _factors(strength: tuple[float, float, float, float], n: int, generator: tor
     return (low + (high - low) * torch.rand(4, n, generator=generator, dtype=torch.float64).T).float()
 
 
-def _crops(augmentation: Augmentation, n: int, generator: torch.Generator) -> Crops:
+def _crops(augmentation: Augmentation, n: int, generator: torch.Generator) -> CropParams:
     low, high = augmentation.crop_ratio
     area = _uniform(augmentation.crop_scale, (n, TRIES), generator)
     ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp_()
     position = torch.rand(n, 2, generator=generator, dtype=torch.float64)
-    return Crops(area, ratio, position, augmentation.crop_ratio)
+    return CropParams(area, ratio, position, augmentation.crop_ratio)
 
 
 def _central_box(height: int, width: int, ratio: Range) -> Tensor:

@@ -6,7 +6,7 @@ rotation, clutter and noise are nuisances. Picture `i` of seed `s` is the same o
 Nearly all nuisances differ from object to object and from place to place, and hardly from picture to picture: two
 crops of a picture then have little in common but the form, and that is what a self-supervised learner can find.
 
-    images, labels = finite(10_000, part="train")       # uint8 (n, 3, 32, 32), int64 (n,)
+    images, labels = finite(10_000, split="train")       # uint8 (n, 3, 32, 32), int64 (n,)
     for images, labels in stream(256): ...              # the same pictures, then ever new ones
 """
 

@@ -11,7 +11,7 @@ from torch import Tensor, from_numpy
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import ImageSet, InMemory, Split, Taken
+from phinets.data.image_sets import DataSplits, ImageBatch, ImageSet, InMemory
 from phinets.data.shapes.rendering import CLASSES, draw
 from phinets.data.shapes.scene import WORLD, World
 
@@ -21,14 +21,14 @@ TEST = 1 << 40
 
 
 def finite(
-    n: int, *, part: Literal["train", "test"], seed: int = 0, size: int = 32, world: World = WORLD
+    n: int, *, split: Literal["train", "test"], seed: int = 0, size: int = 32, world: World = WORLD
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The first `n` pictures of a part, and their classes."""
-    if part not in ("train", "test"):
-        raise UserError(f"there is no part called '{part}'. Ask for 'train' or 'test'.")
+    if split not in ("train", "test"):
+        raise UserError(f"there is no part called '{split}'. Ask for 'train' or 'test'.")
     if not 1 <= n <= TEST - TRAIN:
         raise UserError(f"a part cannot hold {n} pictures. Ask for 1 to {TEST - TRAIN}.")
-    first = TRAIN if part == "train" else TEST
+    first = TRAIN if split == "train" else TEST
     return draw(np.arange(first, first + n), seed=seed, size=size, world=world)
 
 
@@ -71,13 +71,13 @@ KNOWN = 10_000
 """How many of the first ones are labelled."""
 
 
-def shapes(options: DataOptions) -> Split:
+def shapes(options: DataOptions) -> DataSplits:
     """A procedural world of ten forms, drawn by the package itself: no download, never used up."""
     train = _drawn(_enough(options.train_images, options) or 50_000, "train", options)
-    return Split(train, _drawn(_enough(options.test_images, options) or 10_000, "test", options), CLASSES)
+    return DataSplits(train, _drawn(_enough(options.test_images, options) or 10_000, "test", options), CLASSES)
 
 
-def endless(options: DataOptions) -> Split:
+def shapes_stream(options: DataOptions) -> DataSplits:
     """Shapes that are drawn as they arrive and then forgotten: as many as --train-images says (180,000), none twice.
 
     They are those of `shapes`, in its order, and go on where it ends. They come without labels; known are the first
@@ -91,13 +91,13 @@ def endless(options: DataOptions) -> Split:
     n = options.train_images or ARRIVING
     if n > TEST:
         raise UserError(f"train_images is {n}, but even the endless stream of shapes ends after {TEST} pictures.")
-    arriving = Endless(options.shapes_seed, options.image_size, range(n))
+    as_stream = ShapesStream(options.shapes_seed, options.image_size, range(n))
     known, test = _drawn(min(n, KNOWN), "train", options), _drawn(options.test_images or 10_000, "test", options)
-    return Split(ImageSet(arriving, None), test, CLASSES, bank=known)
+    return DataSplits(ImageSet(as_stream, None), test, CLASSES, bank=known)
 
 
 @dataclass(frozen=True, slots=True)
-class Endless:
+class ShapesStream:
     """Training pictures of a world of shapes, each drawn whenever it is asked for: however many, they take no memory.
 
     They are shown in their own order, epoch after epoch.
@@ -112,17 +112,17 @@ class Endless:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, rows: Tensor) -> Taken:
+    def fetch(self, rows: Tensor) -> ImageBatch:
         """The pictures of these numbers."""
         numbers = rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows]
         pixels, _ = draw(numbers.numpy(), seed=self.shapes_seed, size=self.size)
-        return Taken(from_numpy(pixels), rows)
+        return ImageBatch(from_numpy(pixels), rows)
 
-    def head(self, n: int | None) -> "Endless":
+    def head(self, n: int | None) -> "ShapesStream":
         """The first n only."""
         return replace(self, rows=self.rows[:n])
 
-    def pick(self, rows: Tensor) -> "Endless":
+    def subset(self, rows: Tensor) -> "ShapesStream":
         """Those of these numbers only."""
         return replace(self, rows=rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows])
 
@@ -138,6 +138,6 @@ def _enough(wanted: int | None, options: DataOptions) -> int | None:
     return round(1.2 * wanted * len(CLASSES) / len(options.classes)) + 200
 
 
-def _drawn(n: int, part: Literal["train", "test"], options: DataOptions) -> ImageSet:
-    pixels, labels = finite(n, part=part, seed=options.shapes_seed, size=options.image_size)
+def _drawn(n: int, split: Literal["train", "test"], options: DataOptions) -> ImageSet:
+    pixels, labels = finite(n, split=split, seed=options.shapes_seed, size=options.image_size)
     return ImageSet(InMemory(from_numpy(pixels)), from_numpy(labels))

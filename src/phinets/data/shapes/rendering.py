@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phinets.config.errors import UserError
-from phinets.data.shapes.scene import WORLD, Numbers, Scene, World, labels_of, scene_of
+from phinets.data.shapes.scene import WORLD, Numbers, Scene, World, draw_labels, draw_scenes
 
 Plane = NDArray[np.float32]
 Form = Callable[[Plane, Plane], Plane]
@@ -138,10 +138,10 @@ def _checked(indices: ArrayLike, size: int) -> NDArray[np.int64]:
 def _scenes(wanted: NDArray[np.int64], seed: int, size: int, world: World) -> Iterator[tuple[NDArray[np.intp], Scene]]:
     """Rows of the result with their scenes, in cache-sized groups sorted by class, so that a group needs few forms."""
     step = max(1, _PIXELS_AT_ONCE // size**2)
-    order = np.argsort(labels_of(wanted, seed), kind="stable")
+    order = np.argsort(draw_labels(wanted, seed), kind="stable")
     for start in range(0, len(order), _SCENES_AT_ONCE):
         rows = order[start : start + _SCENES_AT_ONCE]
-        scene = scene_of(wanted[rows], seed, world)
+        scene = draw_scenes(wanted[rows], seed, world)
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
             yield rows[part], scene.of(part)

@@ -128,7 +128,7 @@ class Scene:
         return noise_bytes(self.key[:, 0, 0], _NOISE, count)
 
 
-class Dice:
+class HashRandom:
     """Hands out fresh random numbers for n pictures; asked in the same order, it gives the same ones."""
 
     def __init__(self, key: NDArray[np.uint64]) -> None:
@@ -148,28 +148,28 @@ class Dice:
         return choices(self.key, self.counter - 1, options)[:, None, None]
 
 
-def labels_of(indices: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def draw_labels(indices: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     """The class of each picture, uniform over the ten: (n,)."""
-    return Dice(keys(indices, seed)).choice(10)[:, 0, 0]
+    return HashRandom(keys(indices, seed)).choice(10)[:, 0, 0]
 
 
-def scene_of(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
+def draw_scenes(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
     """Throw the dice for each picture. The order of the throws is part of what makes a picture: add new ones last."""
     key = keys(indices, seed)
-    dice = Dice(key)
-    label, cells = dice.choice(10), world.across**2
-    radius = dice(cells, low=world.radius[0], high=world.radius[1])
+    random = HashRandom(key)
+    label, cells = random.choice(10), world.across**2
+    radius = random(cells, low=world.radius[0], high=world.radius[1])
     return Scene(
         key=key[:, None, None],
         label=label,
         radius=radius,
-        center=dice(2, cells, low=-1.0) * (1.0 - radius),
-        heading=direction(dice(cells)),
-        paint=_paint(dice, cells, world),
-        strokes=np.stack([_stroke(dice, world.clutter) for _ in range(STROKES)]),
-        marble=dice(3, LATTICE, LATTICE, low=0.5 - world.marble, high=0.5 + world.marble),
-        light=_light(dice, world),
-        stripes=_stripes(dice, cells, world.texture),
+        center=random(2, cells, low=-1.0) * (1.0 - radius),
+        heading=direction(random(cells)),
+        paint=_paint(random, cells, world),
+        strokes=np.stack([_stroke(random, world.clutter) for _ in range(STROKES)]),
+        marble=random(3, LATTICE, LATTICE, low=0.5 - world.marble, high=0.5 + world.marble),
+        light=_light(random, world),
+        stripes=_stripes(random, cells, world.texture),
     )
 
 
@@ -186,33 +186,33 @@ def direction(turn: Numbers) -> Numbers:
     return np.where(quarter >= 2.0, -vector, vector)
 
 
-def _paint(dice: Dice, cells: int, world: World) -> Numbers:
+def _paint(random: HashRandom, cells: int, world: World) -> Numbers:
     """What each object adds to the ground: (3, cells, n, 1, 1).
 
     Lighter or darker by at least the least contrast, so the outline shows everywhere. Chroma is free of brightness,
     so color cannot hide the object.
     """
-    tone, lighter = dice(cells, low=world.contrast[0], high=world.contrast[1]), dice(cells) < 0.5
-    rgb = dice(3, cells, low=-world.tint, high=world.tint)
+    tone, lighter = random(cells, low=world.contrast[0], high=world.contrast[1]), random(cells) < 0.5
+    rgb = random(3, cells, low=-world.tint, high=world.tint)
     gray: Numbers = rgb[0] * LUMA[0] + rgb[1] * LUMA[1] + rgb[2] * LUMA[2]
     brighter: Numbers = np.where(lighter, tone, -tone)
     return rgb + (brighter - gray)
 
 
-def _stripes(dice: Dice, cells: int, texture: float) -> Numbers:
+def _stripes(random: HashRandom, cells: int, texture: float) -> Numbers:
     """One to two and a half stripes a half-width in any direction: (4, cells, n, 1, 1)."""
-    along = direction(dice(cells)) * dice(cells, low=1.0, high=2.5)
-    return np.concatenate([along, np.stack([dice(cells), dice(cells, high=texture)])])
+    along = direction(random(cells)) * random(cells, low=1.0, high=2.5)
+    return np.concatenate([along, np.stack([random(cells), random(cells, high=texture)])])
 
 
-def _stroke(dice: Dice, clutter: float) -> Numbers:
+def _stroke(random: HashRandom, clutter: float) -> Numbers:
     """A short stroke somewhere, a little lighter or darker: (7, n, 1, 1)."""
-    center, heading = dice(2, low=-1.0), direction(dice())
-    shape = np.stack([dice(low=0.05, high=0.3), dice(low=0.03, high=0.08), dice(low=-clutter, high=clutter)])
+    center, heading = random(2, low=-1.0), direction(random())
+    shape = np.stack([random(low=0.05, high=0.3), random(low=0.03, high=0.08), random(low=-clutter, high=clutter)])
     return np.concatenate([center, heading, shape])
 
 
-def _light(dice: Dice, world: World) -> Numbers:
+def _light(random: HashRandom, world: World) -> Numbers:
     """A gain that falls off along a random direction: (3, n, 1, 1)."""
-    gain, falls = dice(low=world.gain[0], high=world.gain[1]), direction(dice()) * dice(high=world.shading)
+    gain, falls = random(low=world.gain[0], high=world.gain[1]), direction(random()) * random(high=world.shading)
     return np.stack([gain * falls[0], gain * falls[1], gain])
