@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phinets.cli import main
-from phinets.config.work import Streaming
+from phinets.config.jobs import ContinualJob
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reproduce.store import Store
@@ -72,8 +72,8 @@ def test_a_page_is_overwritten_only_when_asked_and_shows_only_what_is_chosen(
 
 def test_results_of_no_target_make_a_page_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = next(iter(faking.results([TARGETS["ema-beta"]], SCALES["smoke"]).values()))
-    assert isinstance(one.work, Streaming)
-    Store(tmp_path / "s").put(replace(one, work=Streaming(run=replace(one.work.run, batch=10))))
+    assert isinstance(one.job, ContinualJob)
+    Store(tmp_path / "s").put(replace(one, job=ContinualJob(run=replace(one.job.run, batch=10))))
     code, told, _ = said(["report", tmp_path / "s", "--out", tmp_path / "r.html", "--json"], capsys)
     assert code == 0
     assert json.loads(told)["others"] == 1
@@ -84,7 +84,7 @@ def test_results_of_no_target_make_a_page_with_a_note(tmp_path: Path, capsys: py
     ("words", "complaint"),
     [
         ([], "say where the results lie"),
-        (["nowhere"], "'nowhere' is not there. Name a store"),
+        (["nowhere"], "'nowhere'"),
         (["{store}", "--targets", "fast-slo"], "Did you mean 'fast-slow'?"),
         (["{store}", "--scale", "large"], "large"),
         (["{store}", "--out", "report.pdf"], "a browser knows a page by its ending"),

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from phinets.config.result import Result
-from phinets.config.work import Streaming, key
+from phinets.config.jobs import ContinualJob, Result
 from phinets.paper.findings import TargetFound, found
 from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
@@ -27,7 +26,7 @@ SHOWN = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "spl
 @pytest.fixture(scope="session")
 def results() -> dict[str, Result]:
     """Of the shown targets at the pocket scale, but for one cell whose work nobody has done yet."""
-    undone = {key(work) for work in TARGETS["split-cifar"].tables(SCALE)[0].cells[0].works}
+    undone = {job.key for job in TARGETS["split-cifar"].tables(SCALE)[0].cells[0].jobs}
     every = faking.results([TARGETS[name] for name in SHOWN], SCALE)
     return {name: result for name, result in every.items() if name not in undone}
 
@@ -41,9 +40,9 @@ def targets(results: dict[str, Result]) -> tuple[TargetFound, ...]:
 @pytest.fixture(scope="session")
 def contents(results: dict[str, Result], targets: tuple[TargetFound, ...]) -> Contents:
     """With a run of one's own, a result of no target, and a run that is not finished."""
-    stream = next(r for r in results.values() if isinstance(r.work, Streaming) and r.failed is None)
-    assert isinstance(stream.work, Streaming)
-    strange = replace(stream, work=Streaming(run=replace(stream.work.run, seed=77)))
+    stream = next(r for r in results.values() if isinstance(r.job, ContinualJob) and r.failed is None)
+    assert isinstance(stream.job, ContinualJob)
+    strange = replace(stream, job=ContinualJob(run=replace(stream.job.run, seed=77)))
     own = OwnRun(folder="runs/<mine>", key=stream.key, result=stream)
     return Contents(
         found=targets,

@@ -6,8 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from phinets.config.result import Curve, Result
-from phinets.config.work import Costing, Deriving, Pretraining, Streaming, Work, key, seed
+from phinets.config.jobs import ContinualJob, CostJob, Curve, DynamicsJob, Job, PretrainJob, Result, RunJob
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 
@@ -27,40 +26,41 @@ QUALITY = {"simsiam": 30.0, "byol": 33.0, "rm-simsiam": 31.0, "phinet": 36.0, "x
 
 def results(targets: Iterable[Target], scale: Scale) -> dict[str, Result]:
     """A result for every piece of work of some targets: a few collapsed, one in a hundred failed."""
-    health_metrics: dict[str, dict[str, None]] = {}
-    works: dict[str, Work] = {}
+    measures: dict[str, dict[str, None]] = {}
+    jobs: dict[str, Job] = {}
     for target in targets:
-        works |= target.works(scale)
+        jobs |= target.jobs(scale)
         for cell in (cell for table in target.tables(scale) for cell in table.cells):
-            for work in cell.works:
-                health_metrics.setdefault(key(work), {})[cell.measure] = None
-    return {name: fake(work, health_metrics.get(name, {"knn": None})) for name, work in works.items()}
+            for job in cell.jobs:
+                measures.setdefault(job.key, {})[cell.measure] = None
+    return {name: fake(job, measures.get(name, {"knn": None})) for name, job in jobs.items()}
 
 
-def fake(work: Work, health_metrics: Iterable[str]) -> Result:
+def fake(job: Job, measures: Iterable[str]) -> Result:
     """One result, the same for the same work."""
-    random = np.random.default_rng(crc32(key(work).encode()))
-    if isinstance(work, Deriving):
-        held = {name: float(random.random() < 0.8) for name in health_metrics}
+    random = np.random.default_rng(crc32(job.key.encode()))
+    if isinstance(job, DynamicsJob):
+        held = {name: float(random.random() < 0.8) for name in measures}
         told = {"statement": "it is so.", "where": "somewhere", "published": "holds: 1 < 2", "corrected": "fails: 2"}
-        return Result(work=work, numbers=held, notes=dict.fromkeys(work.statements, told), seconds=2.0)
+        return Result(job=job, numbers=held, notes=dict.fromkeys(job.statements, told), seconds=2.0)
     if random.random() < 0.01:
-        return Result(work=work, failed="the data <are> not there & nobody knows why.", seconds=0.1)
+        return Result(job=job, failed="the data <are> not there & nobody knows why.", seconds=0.1)
     common: dict[str, Any] = {
-        "environment": {**ENVIRONMENT, "seed": seed(work)},
+        "environment": {**ENVIRONMENT, "seed": job.seed},
         "seconds": float(random.uniform(20, 400)),
     }
-    if isinstance(work, Costing):
-        numbers = {name: float(random.uniform(0.9, 8)) for name in health_metrics}
-        return Result(work=work, numbers=numbers, protocol="steps in turn", **common)
-    level = QUALITY.get(work.run.method.partition("/")[0], 32.0)
-    collapsed = work.run.optimization.weight_decay == 0 and random.random() < 0.3
-    numbers = {name: number(name, 12.0 if collapsed else level, random) for name in health_metrics}
+    if isinstance(job, CostJob):
+        numbers = {name: float(random.uniform(0.9, 8)) for name in measures}
+        return Result(job=job, numbers=numbers, protocol="steps in turn", **common)
+    assert isinstance(job, RunJob)
+    level = QUALITY.get(job.run.method.partition("/")[0], 32.0)
+    collapsed = job.run.optimization.weight_decay == 0 and random.random() < 0.3
+    numbers = {name: number(name, 12.0 if collapsed else level, random) for name in measures}
     return Result(
-        work=work,
+        job=job,
         numbers=numbers,
         health="collapsed" if collapsed else "healthy",
-        curves=curves(level, random) if isinstance(work, Pretraining | Streaming) else {},
+        curves=curves(level, random) if isinstance(job, PretrainJob | ContinualJob) else {},
         protocol="kNN: cosine, k=50, T=0.1; 10000 training and 5000 test images",
         **common,
     )

@@ -2,23 +2,22 @@
 
 from dataclasses import replace
 
-from phinets.config.result import Result
-from phinets.config.work import Streaming, key, seed
+from phinets.config.jobs import ContinualJob, Result
 from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
-from phinets.reports.page.matching import Chosen, Matched, matched
+from phinets.reports.page.contents import Match, Selection, match_results
 from tests.page import faking
 
 STREAM, DYNAMICS = TARGETS["ema-beta"], TARGETS["dynamics-simsiam"]
 SOME = (STREAM, DYNAMICS, TARGETS["fast-slow"])
 
 
-def match(results: dict[str, Result], **chosen: tuple[str, ...]) -> Matched:
-    return matched(results, SOME, SCALES.values(), Chosen(**chosen))
+def match(results: dict[str, Result], **selection: tuple[str, ...]) -> Match:
+    return match_results(results, SOME, SCALES.values(), Selection(**selection))
 
 
-def places(found: Matched) -> list[tuple[str, str]]:
+def places(found: Match) -> list[tuple[str, str]]:
     return [(each.scale.name, each.target.name) for each in found.found]
 
 
@@ -29,12 +28,12 @@ def test_as_many_seeds_are_shown_as_there_are() -> None:
         assert places(found) == [("pocket", "ema-beta")]
         assert found.found[0].scale.seeds == seeds
         assert all(len(cell.values) == seeds for table in found.found[0].tables for cell in table.cells)
-        assert not found.strangers
+        assert not found.unmatched
 
 
 def test_a_seed_that_is_missing_between_others_is_told_as_missing() -> None:
     whole = faking.results([STREAM], with_seeds(SCALES["pocket"], 3))
-    (found,) = match({name: r for name, r in whole.items() if seed(r.work) != 1}).found
+    (found,) = match({name: r for name, r in whole.items() if r.job.seed != 1}).found
     assert all(cell.missing == 1 for table in found.tables for cell in table.cells)
 
 
@@ -56,15 +55,15 @@ def test_chosen_targets_are_shown_whether_they_have_results_or_not() -> None:
     results = faking.results([STREAM], SCALES["pocket"])
     found = match(results, targets=("ema-beta", "fast-slow"))
     assert places(found) == [("pocket", "ema-beta"), ("pocket", "fast-slow")]
-    assert not match(results, targets=("fast-slow",)).strangers, "a result of a target that is not shown is no stranger"
+    assert not match(results, targets=("fast-slow",)).unmatched, "a result of a target that is not shown is no stranger"
 
 
 def test_results_of_no_target_are_strangers_also_those_of_a_seed_beyond_all() -> None:
     results = faking.results([STREAM], SCALES["pocket"])
     one = next(iter(results.values()))
-    assert isinstance(one.work, Streaming)
-    other = replace(one, work=Streaming(run=replace(one.work.run, batch=34)))
-    beyond = replace(one, work=Streaming(run=replace(one.work.run, seed=10**12)))
+    assert isinstance(one.job, ContinualJob)
+    other = replace(one, job=ContinualJob(run=replace(one.job.run, batch=34)))
+    beyond = replace(one, job=ContinualJob(run=replace(one.job.run, seed=10**12)))
     found = match({**results, other.key: other, beyond.key: beyond})
-    assert found.strangers == {key(other.work), key(beyond.work)}
+    assert found.unmatched == {other.job.key, beyond.job.key}
     assert places(match({other.key: other})) == []

@@ -8,8 +8,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from phinets.config.result import Result
-from phinets.config.work import Pretraining, begins_with, key
+from phinets.config.jobs import PretrainJob, Result
 from phinets.paper.findings import TargetFound, found
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
@@ -20,7 +19,7 @@ from tests.page import faking
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
-class Reader(HTMLParser):
+class TaskEvaluator(HTMLParser):
     """The tags that are open, the ids, the links, and the text of each place that asks for nothing to be run."""
 
     def __init__(self) -> None:
@@ -54,27 +53,27 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def read(html: str) -> Reader:
-    reader = Reader()
+def read(html: str) -> TaskEvaluator:
+    reader = TaskEvaluator()
     reader.feed(html)
     reader.close()
     return reader
 
 
-def test_every_tag_that_is_opened_is_closed_in_its_turn(read: Reader) -> None:
+def test_every_tag_that_is_opened_is_closed_in_its_turn(read: TaskEvaluator) -> None:
     assert read.open == []
 
 
-def test_no_two_elements_share_an_id(read: Reader) -> None:
+def test_no_two_elements_share_an_id(read: TaskEvaluator) -> None:
     assert [name for name, n in Counter(read.ids).items() if n > 1] == []
 
 
-def test_every_link_leads_to_an_element_of_the_page(read: Reader) -> None:
+def test_every_link_leads_to_an_element_of_the_page(read: TaskEvaluator) -> None:
     assert {link for link in read.links if not link.startswith("#")} == {"data:,"}
     assert {link.removeprefix("#") for link in read.links if link != "data:,"} <= set(read.ids)
 
 
-def test_nothing_is_fetched_from_anywhere(html: str, read: Reader) -> None:
+def test_nothing_is_fetched_from_anywhere(html: str, read: TaskEvaluator) -> None:
     assert read.fetched == []
     assert not re.findall(r"https?:|@import|\burl\((?!#)|fetch\(|XMLHttp|import\s*[({*]", html)
 
@@ -107,7 +106,7 @@ def of_statements(measure: str) -> bool:
 
 
 def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
-    read: Reader, targets: tuple[TargetFound, ...]
+    read: TaskEvaluator, targets: tuple[TargetFound, ...]
 ) -> None:
     text = " ".join(" ".join(read.text).split())
     claims = [claim for target in targets for claim in target.claims]
@@ -128,7 +127,7 @@ def test_only_effects_of_several_seeds_have_an_interval_drawn(html: str, targets
 
 
 def test_every_result_is_listed_once_and_every_cell_leads_to_its_runs(
-    html: str, contents: Contents, read: Reader
+    html: str, contents: Contents, read: TaskEvaluator
 ) -> None:
     listed = [name for name in read.ids if name.startswith("r-")]
     assert sorted(listed) == sorted(f"r-{key}" for key in contents.results)
@@ -138,8 +137,8 @@ def test_every_result_is_listed_once_and_every_cell_leads_to_its_runs(
 
 def begun_with(contents: Contents) -> set[str]:
     """Pretrainings that no cell shows, because something else began with them."""
-    firsts = (begins_with(result.work) for target in contents.found for result in target.results.values())
-    return {key(first) for first in firsts if isinstance(first, Pretraining)}
+    firsts = (result.job.requires for target in contents.found for result in target.results.values())
+    return {first.key for first in firsts if isinstance(first, PretrainJob)}
 
 
 def test_words_of_others_are_told_as_words(html: str) -> None:
@@ -152,9 +151,9 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
     target, scale = TARGETS["fast-slow"], SCALES["pocket"]
     results = faking.results([target], scale)
     cell = next(cell for table in target.tables(scale) for cell in table.cells)
-    failed, diverged = (key(work) for work in cell.works[:2])
-    results[failed] = Result(work=cell.works[0], failed="no <room> left")
-    results[diverged] = Result(work=cell.works[1], health="diverged", protocol="the loss is nan")
+    failed, diverged = (job.key for job in cell.jobs[:2])
+    results[failed] = Result(job=cell.jobs[0], failed="no <room> left")
+    results[diverged] = Result(job=cell.jobs[1], health="diverged", protocol="the loss is nan")
     made = page(Contents(found=(found(target, scale, results),)))
     assert "no &lt;room&gt; left" in made
     assert re.search(rf'id="r-{failed}".*?<em>failed</em>', made, re.DOTALL)
@@ -167,8 +166,8 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
 def test_what_nobody_has_run_is_counted_and_its_cells_say_so() -> None:
     target, scale = TARGETS["split-cifar"], SCALES["pocket"]
     made = page(Contents(found=(found(target, scale, {}),)))
-    works = len(target.works(scale))
-    assert f"<b>{works}</b> not run yet" in made
+    jobs = len(target.jobs(scale))
+    assert f"<b>{jobs}</b> not run yet" in made
     cells = sum(len(table.cells) for table in target.tables(scale))
     assert made.count('title="not run yet"') == cells
 
@@ -212,7 +211,7 @@ def test_scales_have_a_section_each_and_state_spaces_are_drawn_once() -> None:
 
 
 def test_an_empty_page_can_be_read() -> None:
-    reader = Reader()
+    reader = TaskEvaluator()
     reader.feed(page(Contents()))
     assert reader.open == []
     assert {link.removeprefix("#") for link in reader.links if link != "data:,"} <= set(reader.ids)
@@ -231,7 +230,7 @@ def test_every_target_has_its_place_and_all_of_them_at_the_pocket_scale_are_belo
     assert len(results) >= 500
     made = page(Contents(found=tuple(found(target, scale, results) for target in TARGETS.values())))
     assert len(made.encode()) < 3_000_000
-    reader = Reader()
+    reader = TaskEvaluator()
     reader.feed(made)
     assert reader.open == []
     assert [name for name, n in Counter(reader.ids).items() if n > 1] == []

@@ -9,20 +9,27 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from phinets.config.identity import learned
+from phinets.config.jobs import ContinualJob, PretrainJob, Result
 from phinets.config.plain import flat, without
-from phinets.config.result import Result
-from phinets.config.work import Pretraining, Streaming
+from phinets.config.run import learning_settings
 from phinets.paper.claims import Effect
 from phinets.paper.findings import TargetFound
-from phinets.reports.page.chart import LINE, Plot, Point, Series, chart, path, ticks
-from phinets.reports.page.learning import MOST_POINTS, over_seeds
-from phinets.reports.page.lines import ascending, lines
-from phinets.reports.page.runs import RunGroup, groups, uses
-from phinets.reports.page.svg import inline, shortened
-from phinets.reports.page.targets import scales_shown
-from phinets.reports.page.verdicts import EDGE, MIDDLE, bar
-from phinets.reports.page.writing import duration, number, short
+from phinets.reports.page.charts import (
+    LINE,
+    MAX_POINTS,
+    Plot,
+    Point,
+    Series,
+    chart,
+    lines,
+    mean_over_seeds,
+    path,
+    sort_columns,
+    ticks,
+)
+from phinets.reports.page.sections import RunGroup, build_scales, collect_uses, groups
+from phinets.reports.page.state_spaces import inline_svg, shorten_path
+from phinets.reports.page.tables import EDGE, MIDDLE, bar, duration, number, short
 from phinets.reports.seeds import value_words
 
 
@@ -106,11 +113,11 @@ def test_a_band_is_as_wide_as_the_spread() -> None:
 
 
 def test_lines_stand_over_columns_from_the_smallest_on(targets: tuple[TargetFound, ...]) -> None:
-    assert ascending(("0.002", "1e-05", "0", "0.0005")) == ("0", "1e-05", "0.0005", "0.002")
-    assert ascending(("early", "10")) == ("early", "10")
+    assert sort_columns(("0.002", "1e-05", "0", "0.0005")) == ("0", "1e-05", "0.0005", "0.002")
+    assert sort_columns(("early", "10")) == ("early", "10")
     (made,) = lines(targets[1].tables[0])
     table = targets[1].tables[0].table
-    assert made.plot.names == ascending(table.columns)
+    assert made.plot.names == sort_columns(table.columns)
     assert [line.name for line in made.lines] == list(table.rows)
     shown = sum(len(line.marks) + len(line.crosses) for line in made.lines)
     assert shown == sum(cell.mean is not None for cell in targets[1].tables[0].cells)
@@ -120,7 +127,7 @@ def test_curves_over_seeds_are_mean_and_sample_deviation_at_each_x() -> None:
     random = np.random.default_rng(2)
     values = random.normal(size=(3, 12))
     curves = [tuple((float(10 * n), float(y)) for n, y in enumerate(row)) for row in values]
-    points = over_seeds(curves)
+    points = mean_over_seeds(curves)
     assert [p.x for p in points] == [10.0 * n for n in range(12)]
     np.testing.assert_allclose([p.y for p in points], values.mean(0))  # type: ignore[arg-type]
     np.testing.assert_allclose([p.spread for p in points], values.std(0, ddof=1))  # type: ignore[arg-type]
@@ -128,8 +135,8 @@ def test_curves_over_seeds_are_mean_and_sample_deviation_at_each_x() -> None:
 
 def test_long_curves_are_thinned_with_both_ends_kept_and_what_is_not_finite_left_out() -> None:
     curve = tuple((float(n), math.nan if n in (0, 999) else float(n)) for n in range(1000))
-    points = over_seeds([curve])
-    assert len(points) <= MOST_POINTS + 1
+    points = mean_over_seeds([curve])
+    assert len(points) <= MAX_POINTS + 1
     assert (points[0].x, points[-1].x) == (1.0, 998.0)
     assert all(point.y == point.x and point.spread is None for point in points)
 
@@ -146,15 +153,15 @@ def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
 
 @pytest.fixture(scope="module")
 def listed(targets: tuple[TargetFound, ...], results: dict[str, Result]) -> list[RunGroup]:
-    return groups(results, uses(scales_shown(targets)[0].targets))
+    return groups(results, collect_uses(build_scales(targets)[0].targets))
 
 
 def test_shared_settings_and_what_sets_a_run_apart_are_its_whole_config(listed: list[RunGroup]) -> None:
     seen = 0
     for group in listed:
         for run in group.runs:
-            if isinstance(run.result.work, Pretraining | Streaming):
-                whole = flat(without(learned(run.result.work.run.resolved), ["seed"]))
+            if isinstance(run.result.job, PretrainJob | ContinualJob):
+                whole = flat(without(learning_settings(run.result.job.run.resolved), ["seed"]))
                 said = {**dict(group.shared), **dict(run.apart)}
                 assert said == {name: value_words(value) for name, value in whole.items()}
                 seen += 1
@@ -177,8 +184,8 @@ def figure() -> Figure:
 
 
 def test_a_figure_inside_the_page_has_its_own_ids_text_as_text_and_the_page_s_ink() -> None:
-    one, other = inline(figure(), "one-"), inline(figure(), "other-")
-    assert one == inline(figure(), "one-")
+    one, other = inline_svg(figure(), "one-"), inline_svg(figure(), "other-")
+    assert one == inline_svg(figure(), "one-")
     every = [re.findall(r'id="([^"]*)"', svg) for svg in (one, other)]
     ids = [set(found) for found in every]
     assert ids[0]
@@ -204,16 +211,16 @@ def test_shortened_ways_stay_on_the_line() -> None:
     x = np.linspace(0, 200, 400)
     y = 50 + 30 * np.sin(x / 20)
     way = f"M {x[0]} {y[0]} " + " ".join(f"L {a:.6f} {b:.6f}" for a, b in zip(x[1:], y[1:], strict=True))
-    spots = np.array(walked(shortened(way)))
+    spots = np.array(walked(shorten_path(way)))
     assert len(spots) < 150
     np.testing.assert_allclose(spots[[0, -1]], [[x[0], y[0]], [x[-1], y[-1]]], atol=0.06)
     assert np.abs(np.interp(spots[:, 0], x, y) - spots[:, 1]).max() < 0.15
 
 
 def test_closed_ways_keep_every_corner() -> None:
-    spots = walked(shortened("M 1 2 L 1.5 2 L 1.5 2.5 L 1 2.5 z "))
+    spots = walked(shorten_path("M 1 2 L 1.5 2 L 1.5 2.5 L 1 2.5 z "))
     np.testing.assert_allclose(spots, [(1, 2), (1.5, 2), (1.5, 2.5), (1, 2.5)], atol=1e-9)
-    assert shortened("M 0 0 C 0.26 0 0.51 0.1 1.04 1 z") == "M 0 0 C .3 0 .5 .1 1 1 z"
+    assert shorten_path("M 0 0 C 0.26 0 0.51 0.1 1.04 1 z") == "M 0 0 C .3 0 .5 .1 1 1 z"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phinets.config.continual import ContinualConfig, Reading, Readout, Remembering
+from phinets.config.continual import ContinualConfig, Readout, ReadoutOptions, ReplayOptions
 from phinets.config.methods import EncoderName
 from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord, ContinualSummary
 
@@ -81,7 +81,7 @@ def stream_record(
         effective_rank=40.0, dead_share=0.0, bad_images=0, seconds=100.0, images_per_second=900.0, data_wait=0.0,
         protocol="finetune",
     )  # fmt: skip
-    config = ContinualConfig(method=method, seed=seed, reading=Reading(readouts=readouts))
+    config = ContinualConfig(method=method, seed=seed, reading=ReadoutOptions(readouts=readouts))
     return ContinualRecord(folder="r", config=config, environment={}, summary=summary, journal=rows)
 
 
@@ -93,7 +93,7 @@ def _reading(rows: list[dict[str, Any]], readout: str, clock: EncoderName) -> Ac
 
 def remembering(record: ContinualRecord, **memory: Any) -> ContinualRecord:
     """The same with another strategy."""
-    return replace(record, config=replace(record.config, memory=Remembering(**memory)))
+    return replace(record, config=replace(record.config, memory=ReplayOptions(**memory)))
 
 
 def without(record: ContinualRecord, task: int) -> ContinualRecord:

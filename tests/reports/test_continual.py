@@ -17,14 +17,16 @@ from phinets.config.methods import METHODS
 from phinets.config.record import ContinualRecord
 from phinets.reports.continual import (
     FIGURES,
+    ends,
+    eval_curves,
     fast_and_slow_figure,
     forgetting_figure,
     matrix_figure,
     matrix_table,
-    pictures_of,
+    run_pictures,
+    spread,
     tasks_figure,
 )
-from phinets.reports.continual_curves import courses, ends, spread
 from phinets.reports.palette import INK, LOST, SYSTEM, method_color
 from tests.reports.streams import STEPS, remembering, stream_record, without
 
@@ -118,7 +120,7 @@ def test_each_task_s_line_holds_the_journal_s_numbers_and_the_bold_one_their_mea
 
 def test_bands_say_when_each_task_was_learned_and_lines_bear_their_names() -> None:
     record = stream_record(3)
-    course = courses(record)[0]
+    course = eval_curves(record)[0]
     assert ends(course) == [(0, 0, STEPS), (1, STEPS, 2 * STEPS), (2, 2 * STEPS, 3 * STEPS)]
     axes = tasks_figure(record).axes[0]
     last = course.accuracies[-1]
@@ -130,8 +132,8 @@ def test_bands_say_when_each_task_was_learned_and_lines_bear_their_names() -> No
 
 def test_a_task_without_labels_has_no_line_and_changes_no_mean() -> None:
     record = without(stream_record(4), 1)
-    course = courses(record)[0]
-    whole = courses(stream_record(4))[0]
+    course = eval_curves(record)[0]
+    whole = eval_curves(stream_record(4))[0]
     assert course.mean[-1] == pytest.approx(whole.accuracies[-1][[0, 2, 3]].mean())
     assert np.isnan(course.accuracies[:, 1]).all()
     assert not any(text.startswith("2 ") for text in words(tasks_figure(record).axes[0]))
@@ -140,7 +142,7 @@ def test_a_task_without_labels_has_no_line_and_changes_no_mean() -> None:
 def test_before_a_task_was_appended_nothing_is_known_of_it() -> None:
     record = stream_record(3)
     shorter = [{**row, "accuracies": row["accuracies"][:2]} if row["task"] < 3 else row for row in record.journal]
-    course = courses(replace(record, journal=shorter))[0]
+    course = eval_curves(replace(record, journal=shorter))[0]
     assert np.isnan(course.accuracies[course.came < 3, 2]).all()
     assert not np.isnan(course.accuracies[course.came == 3]).any()
     tasks_figure(replace(record, journal=shorter))
@@ -166,10 +168,10 @@ def test_the_fast_encoder_is_solid_and_the_slow_one_dashed() -> None:
 
 
 def test_a_run_leaves_fast_beside_slow_only_where_there_are_both() -> None:
-    both = pictures_of(stream_record(2, readouts=("task-knn",)))
+    both = run_pictures(stream_record(2, readouts=("task-knn",)))
     assert set(both) == {"matrix.png", "tasks.png", "fast-slow.png"}
     assert all(picture.startswith(b"\x89PNG") for picture in both.values())
-    assert set(pictures_of(stream_record(2, clocks=("fast",), readouts=("task-knn",)))) == {"matrix.png", "tasks.png"}
+    assert set(run_pictures(stream_record(2, clocks=("fast",), readouts=("task-knn",)))) == {"matrix.png", "tasks.png"}
 
 
 SEEDS = (0, 1, 2)

@@ -5,8 +5,16 @@ import pytest
 from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
-from phinets.reports.feature_map import NAMED, FeatureMap, feature_map
-from phinets.reports.neighbors import Query, Seen, neighbors_lines, neighbors_sheet, same_class
+from phinets.reports.embeddings import (
+    NAMED,
+    FeatureMap,
+    LabeledImage,
+    Query,
+    feature_map,
+    neighbor_rows,
+    neighbor_sheet,
+    same_class,
+)
 from phinets.reports.palette import FAINT, FAST, RIGHT, WRONG, class_color
 
 BLACK: NDArray[np.uint8] = np.zeros((8, 8, 3), np.uint8)
@@ -70,8 +78,8 @@ def test_classes_side_by_side_differ_in_color() -> None:
     assert all(len(color) == 7 for color in colors)
 
 
-def seen(name: str, label: str = "") -> Seen:
-    return Seen(name=name, label=label, picture=BLACK)
+def seen(name: str, label: str = "") -> LabeledImage:
+    return LabeledImage(name=name, label=label, picture=BLACK)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +93,7 @@ def test_images_are_of_one_class_only_where_both_classes_are_known(one: str, oth
 def test_the_sheet_shows_cosine_class_and_whether_it_is_right() -> None:
     dog = Query(image=seen("x/a.png", "dog"), near=[(0.9, seen("b", "dog")), (0.8, seen("c", "cat"))])
     lone = Query(image=seen("x/z.png"), near=[(0.7, seen("d", "cat"))])
-    figure = neighbors_sheet([dog, lone], "whose")
+    figure = neighbor_sheet([dog, lone], "whose")
     cells = figure.axes
     assert len(cells) == 6
     assert [cell.get_xlabel() for cell in cells] == ["dog", "0.90 dog", "0.80 cat", "z.png", "0.70 cat", ""]
@@ -94,7 +102,7 @@ def test_the_sheet_shows_cosine_class_and_whether_it_is_right() -> None:
     ]
     assert frames[:5] == ["", RIGHT, WRONG, "", ""]
     assert not cells[5].axison
-    assert neighbors_lines([dog, lone])[1:] == [
+    assert neighbor_rows([dog, lone])[1:] == [
         ["x/a.png", "dog", "1", "b", "dog", "0.900000"],
         ["x/a.png", "dog", "2", "c", "cat", "0.800000"],
         ["x/z.png", "", "1", "d", "cat", "0.700000"],

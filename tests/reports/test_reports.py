@@ -11,7 +11,7 @@ from phinets.config.record import RunRecord, Summary
 from phinets.config.run import EvalConfig, PretrainConfig
 from phinets.reports.architecture import architecture
 from phinets.reports.curves import curves, curves_png
-from phinets.reports.live import LiveBar, result_table
+from phinets.reports.progress import LiveBar, result_table
 
 SUMMARY = Summary(
     method="x-phinet", backbone="resnet-tiny", data="shapes", seed=0, steps=4, knn=61.25, linear=70.5,

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Outcome, parse_words
 from phinets.cli.output import require_free, save_figure, save_image
-from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 
 Picture = Literal["architecture", "shapes", "continual"]

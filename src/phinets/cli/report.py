@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Outcome, parse_words
 from phinets.cli.output import require_free
-from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError
 from phinets.paper.scales import ScaleName
 
@@ -59,7 +58,7 @@ def command(words: list[str]) -> Outcome:
 
     made = page(contents).encode()
     atomic_write(options.out, made)
-    told = _told(contents)
+    told = _curves_to_draw(contents)
     return Outcome(
         {"page": str(options.out), "bytes": len(made), **told},
         lambda console: console.print(_sentence(options.out, told), highlight=False, markup=False, soft_wrap=True),
@@ -69,30 +68,29 @@ def command(words: list[str]) -> Outcome:
 def _contents(options: Report) -> "Contents":
     from phinets.paper.scales import SCALES
     from phinets.paper.targets import TARGETS, target
-    from phinets.reports.page.contents import TITLE, Contents
-    from phinets.reports.page.matching import Chosen, matched
+    from phinets.reports.page.contents import TITLE, Contents, Selection, match_results
     from phinets.reproduce.gather import gather
 
-    chosen = Chosen(targets=[target(name).name for name in options.targets], scales=options.scale)
+    selection = Selection(targets=[target(name).name for name in options.targets], scales=options.scale)
     gathered = gather(options.runs)
     if not gathered.results:
         places = ", ".join(f"'{place}'" for place in options.runs)
         raise UserError(
             f"there is no finished result in {places}. Run `phinets reproduce TARGET --store {options.runs[0]}` first."
         )
-    match = matched(gathered.results, TARGETS.values(), SCALES.values(), chosen)
+    match = match_results(gathered.results, TARGETS.values(), SCALES.values(), selection)
     own = {run.key for run in gathered.own}
     return Contents(
         found=match.found,
         own=gathered.own,
-        others={name: r for name, r in gathered.results.items() if name in match.strangers and name not in own},
+        others={name: r for name, r in gathered.results.items() if name in match.unmatched and name not in own},
         unfinished=gathered.unfinished,
         dates=gathered.dates,
         title=options.title or TITLE,
     )
 
 
-def _told(contents: "Contents") -> dict[str, Any]:
+def _curves_to_draw(contents: "Contents") -> dict[str, Any]:
     """What the page holds, in numbers."""
     verdicts = [claim.verdict for found in contents.found for claim in found.claims]
     return {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from phinets.config.continual import Remembering
+from phinets.config.continual import ReplayOptions
 from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord
 from phinets.reports.palette import INK, LEVELS
 
@@ -53,7 +53,7 @@ def title(record: ContinualRecord) -> str:
     return f"{summary.method} · {strategy(record.config.memory)} · {summary.data} · seed {summary.seed}"
 
 
-def strategy(memory: Remembering) -> str:
+def strategy(memory: ReplayOptions) -> str:
     """What is done against forgetting, in a few words."""
     buffer = {"none": "", "plain": f"replay of {memory.buffer}", "mixup": f"mixup with {memory.buffer}"}[memory.replay]
     words = [buffer, "CaSSLe" if memory.distil == "cassle" else ""]

@@ -1,14 +1,247 @@
-"""The pictures and tables of a run over a stream."""
+"""Figures of runs over a stream: accuracy by task over the steps, fast and slow encoder, forgetting over seeds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
+from typing import Any, cast
 
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from phinets.config.record import ContinualRecord
-from phinets.reports.accuracy_matrix import matrix_figure, matrix_table
-from phinets.reports.continual_curves import fast_and_slow_figure, tasks_figure
-from phinets.reports.forgetting import forgetting_figure
+from phinets.config.errors import UserError
+from phinets.config.record import AccuracyMatrix, ContinualRecord
+from phinets.reports.accuracy_matrix import matrix_figure, matrix_table, short, title
+from phinets.reports.palette import FAINT, FAST, INK, SLOW
+from phinets.reports.seeds import Group, groups
+
+LINE = 0.16
+"""Inches of a panel, title included, that a label needs."""
+STYLE = {"fast": (FAST, "-"), "slow": (SLOW, "--")}
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCurve:
+    """One readout of one encoder over the steps."""
+
+    readout: str
+    encoder: str
+    steps: NDArray[np.int64]
+    came: NDArray[np.int64]
+    """How many tasks had come at each reading, the one being learned among them."""
+    accuracies: NDArray[np.float64]
+    """(readings, tasks), NaN for what could not be asked."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean over the tasks that had come, at each reading; NaN where none of them could be asked."""
+        seen = np.arange(self.accuracies.shape[1]) < self.came[:, None]
+        known = seen & ~np.isnan(self.accuracies)
+        total = np.where(known, self.accuracies, 0.0).sum(axis=1)
+        found = np.full(len(total), np.nan)
+        np.divide(total, known.sum(axis=1), out=found, where=known.any(axis=1))
+        return found
+
+
+def eval_curves(record: ContinualRecord) -> list[EvalCurve]:
+    """What the journal's readings say, for each readout and encoder in the order in which they were first read."""
+    rows = [row for row in record.journal if row["kind"] == "task-eval"]
+    if not rows:
+        raise UserError(
+            f"the journal of '{record.folder}' holds no reading of the accuracy matrix. Finish the run first."
+        )
+    kinds = dict.fromkeys((row["readout"], row["encoder"]) for row in rows)
+    return [_course(kind, [row for row in rows if (row["readout"], row["encoder"]) == kind], record) for kind in kinds]
+
+
+def _course(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> EvalCurve:
+    rows = list({row["step"]: row for row in rows}.values())  # once a task is appended, the untrained are read again
+    accuracies = np.full((len(rows), len(record.summary.tasks)), np.nan)
+    for line, row in zip(accuracies, rows, strict=True):  # before a task was appended, rows are shorter
+        line[: len(row["accuracies"])] = [np.nan if value is None else value for value in row["accuracies"]]
+    steps, came = (np.array([row[key] for row in rows]) for key in ("step", "task"))
+    return EvalCurve(*kind, steps, came, accuracies)
+
+
+def tasks_figure(record: ContinualRecord) -> Figure:
+    """Each task's accuracy over the steps, one panel for each readout and encoder.
+
+    Bands say when a task was learned. A task's line is thin and dotted until it comes, and bears its name at its end;
+    the bold line is the mean over the tasks that have come.
+    """
+    found, n = eval_curves(record), len(record.summary.tasks)
+    colors = _colors(n)
+    figure = Figure(figsize=(11, (3.4 if n <= 10 else 4.6) * len(found) + 0.5), layout="constrained")
+    for axes, course in zip(figure.subplots(len(found), squeeze=False)[:, 0], found, strict=True):
+        _bands(axes, course, colors)
+        for i, color in enumerate(colors):
+            before, after = course.came <= i, course.came > i
+            after |= np.append(after[1:], False)  # joined to the last reading before it
+            values = course.accuracies[:, i]
+            axes.plot(course.steps[before], values[before], color=color, linewidth=0.8, linestyle=":", alpha=0.8)
+            axes.plot(course.steps[after], values[after], color=color, linewidth=1.3)
+        axes.plot(course.steps, course.mean, color=INK, linewidth=2.8, marker="o", markersize=3.5)
+        labels = [
+            (f"{i + 1} {short(name)}", colors[i], course.accuracies[:, i])
+            for i, name in enumerate(record.summary.tasks)
+        ]
+        _label_ends(axes, course.steps, [("mean so far", INK, course.mean), *labels])
+        _finish(axes, f"{course.readout}, {course.encoder} encoder")
+    figure.suptitle(f"{title(record)}\naccuracy of each task while others are learned", color=INK, fontsize=11)
+    return figure
+
+
+def fast_and_slow_figure(record: ContinualRecord) -> Figure:
+    """Mean accuracy of the fast encoder (solid) and the slow one (dashed) over the steps, a panel for each readout.
+
+    The mean is over the tasks that have come: where it falls and the slow encoder's does not, the slow one remembers.
+    """
+    found = eval_curves(record)
+    readouts = list(dict.fromkeys(course.readout for course in found))
+    figure = Figure(figsize=(9, 3.3 * len(readouts) + 0.5), layout="constrained")
+    for axes, readout in zip(figure.subplots(len(readouts), squeeze=False)[:, 0], readouts, strict=True):
+        lines = [course for course in found if course.readout == readout]
+        _bands(axes, lines[0], _colors(len(record.summary.tasks)))
+        for course in lines:
+            color, line = STYLE[course.encoder]
+            axes.plot(course.steps, course.mean, color=color, linestyle=line, linewidth=2.2, marker="o", markersize=3.5)
+        _label_ends(axes, lines[0].steps, [(c.encoder, STYLE[c.encoder][0], c.mean) for c in lines])
+        _finish(axes, readout if len(lines) > 1 else f"{readout}; this run read one encoder")
+    figure.suptitle(
+        f"{title(record)}\nmean accuracy over the tasks so far: fast and slow encoder", color=INK, fontsize=11
+    )
+    return figure
+
+
+def _colors(n: int) -> list[tuple[float, ...]]:
+    """A color for each task, from early to late."""
+    return [colormaps["plasma"](x) for x in np.linspace(0.0, 0.78, n)]
+
+
+def ends(course: EvalCurve) -> list[tuple[int, int, int]]:
+    """When each task was learned, as far as readings tell: (task from 0, first step, last step)."""
+    last = {int(task): int(step) for task, step in zip(course.came, course.steps, strict=True) if task > 0}
+    borders = [0, *(last[task] for task in sorted(last))]
+    return [(task - 1, start, end) for task, (start, end) in zip(sorted(last), pairwise(borders), strict=True)]
+
+
+def _bands(axes: Axes, course: EvalCurve, colors: Sequence[tuple[float, ...]]) -> None:
+    """A band behind the steps of each task, and its number above it."""
+    for task, start, end in ends(course):
+        axes.axvspan(start, end, color=FAINT, alpha=0.16 if task % 2 == 0 else 0.05, linewidth=0)
+        place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+        axes.text((start + end) / 2, 1.005, str(task + 1), color=colors[task], fontsize=8, fontweight="bold", **place)
+
+
+def _label_ends(axes: Axes, steps: NDArray[np.int64], lines: Iterable[tuple[str, Any, NDArray[np.float64]]]) -> None:
+    """A name beside the end of each line, moved apart where they would cover each other."""
+    known = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
+    known.sort(key=lambda line: line[2])
+    low, high = axes.get_ylim()
+    figure = cast(Figure, axes.figure)
+    gap = LINE * (high - low) * len(figure.axes) / figure.get_figheight()
+    places = spread([y for _, _, y in known], gap, (low, high))
+    x = float(steps[-1] + 0.025 * (steps[-1] - steps[0]))
+    for (name, color, y), place in zip(known, places, strict=True):
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
+        axes.annotate(
+            f"{name} {y:.1f}", (float(steps[-1]), y), xytext=(x, place), fontsize=8, color=color, va="center",
+            fontweight="bold" if color == INK else "normal", annotation_clip=False, arrowprops=leader,
+        )  # fmt: skip
+
+
+def spread(wanted: Sequence[float], gap: float, within: tuple[float, float]) -> list[float]:
+    """Places at least `gap` apart for ascending wanted ones, as near to them as can be by least squares.
+
+    They stay within the bounds where there is room for all.
+    """
+    low, high = within
+    last = len(wanted) - 1
+    clumps: list[tuple[float, int]] = []  # those that touch: the sum of where each would have the first, how many
+    for i, y in enumerate(wanted):
+        total, n = max(low, min(y - i * gap, high - last * gap)), 1
+        while clumps and clumps[-1][0] / clumps[-1][1] > total / n:
+            before = clumps.pop()
+            total, n = total + before[0], n + before[1]
+        clumps.append((total, n))
+    firsts = [total / n for total, n in clumps for _ in range(n)]
+    return [first + i * gap for i, first in enumerate(firsts)]
+
+
+def _finish(axes: Axes, name: str) -> None:
+    axes.set_title(name, color=INK, fontsize=10, fontweight="bold", loc="left", pad=14)
+    axes.set(xlabel="step", ylabel="accuracy (%)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0)
+
+
+COLUMNS: tuple[tuple[str, Callable[[AccuracyMatrix], float | None]], ...] = (
+    ("average accuracy (%)", lambda reading: reading.average),
+    ("forgetting, max (points)", lambda reading: reading.forgetting_max),
+    ("forgetting, diag (points)", lambda reading: reading.forgetting_diag),
+)
+
+
+def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
+    """Average accuracy and forgetting by both rules, one line for each group of runs that differ in their seed alone.
+
+    A dot is a run, the bar the mean with the standard deviation over seeds, n beside it; one row of panels for each
+    readout and encoder.
+    """
+    if not records:
+        raise UserError("there is no run to draw. Name the folder of one at least.")
+    made = groups(records)
+    kinds = list(dict.fromkeys((r.readout, r.encoder) for record in records for r in record.summary.readings))
+    lines = max(group.name.count("\n") for group in made)
+    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines * len(made)) + 0.7), layout="constrained")
+    grid = figure.subplots(len(kinds), len(COLUMNS), squeeze=False, sharey=True)
+    for row, (readout, encoder) in zip(grid, kinds, strict=True):
+        for axes, (name, value) in zip(row, COLUMNS, strict=True):
+            for place, group in enumerate(made):
+                _line(axes, place, group, _values(group, (readout, encoder), value))
+            _finish_panel(axes, name, [group.name for group in made])
+        row[0].set_title(f"{readout}, {encoder} encoder", color=INK, fontsize=10, fontweight="bold", loc="left")
+    data = ", ".join(dict.fromkeys(record.summary.data for record in records))
+    figure.suptitle(f"{data}: mean ± standard deviation over n seeds; a dot is a run", color=INK, fontsize=11)
+    return figure
+
+
+def _values(group: Group, kind: tuple[str, str], value: Callable[[AccuracyMatrix], float | None]) -> list[float]:
+    found = (value(r) for record in group.records for r in record.summary.readings if (r.readout, r.encoder) == kind)
+    return [number for number in found if number is not None]
+
+
+def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None:
+    """One method in one panel."""
+    if not values:
+        axes.text(0.5, place, "–", transform=axes.get_yaxis_transform(), color=FAINT, ha="center", va="center")
+        return
+    mean = float(np.mean(values))
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.color, alpha=0.55, linewidths=0, zorder=3)
+    axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.color, capsize=4, linewidth=2)
+    told = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
+    axes.annotate(
+        told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
+        color=INK, fontsize=8, ha="center", va="bottom",
+    )  # fmt: skip
+
+
+def _finish_panel(axes: Axes, name: str, names: Sequence[str]) -> None:
+    axes.set_xlabel(name, color=INK)
+    axes.set_yticks(range(len(names)), names, fontsize=9, color=INK)
+    axes.set_ylim(len(names) - 0.5, -0.65)
+    axes.margins(x=0.18)
+    axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    low, high = axes.get_xlim()
+    if low < 0 < high:
+        axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
+
 
 __all__ = [
     "FIGURES",
@@ -16,7 +249,7 @@ __all__ = [
     "forgetting_figure",
     "matrix_figure",
     "matrix_table",
-    "pictures_of",
+    "run_pictures",
     "tasks_figure",
 ]
 
@@ -28,7 +261,7 @@ FIGURES: Mapping[str, Callable[[ContinualRecord], Figure]] = {
 """The pictures of one run, by name."""
 
 
-def pictures_of(record: ContinualRecord) -> dict[str, bytes]:
+def run_pictures(record: ContinualRecord) -> dict[str, bytes]:
     """The pictures that a run leaves behind, by their files' names; fast beside slow where both were read out."""
     both = len({reading.encoder for reading in record.summary.readings}) > 1
     return {f"{name}.png": _png(figure(record)) for name, figure in FIGURES.items() if both or name != "fast-slow"}

@@ -1,16 +1,15 @@
-"""The living paper as one page: a file that opens offline, with everything inside."""
+"""The results as one HTML file that opens offline, with style, script and figures inside."""
 
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from phinets.reports.page import heading, writing
+from phinets.reports.page import tables
+from phinets.reports.page.charts import run_charts
 from phinets.reports.page.contents import Contents, OwnRun
-from phinets.reports.page.learning import own_charts
-from phinets.reports.page.runs import groups, uses
-from phinets.reports.page.targets import scales_shown
-from phinets.reports.page.verdicts import tally
+from phinets.reports.page.sections import build_scales, collect_uses, counts, facts, groups
+from phinets.reports.page.tables import tally
 
 __all__ = ["Contents", "OwnRun", "page"]
 
@@ -20,38 +19,40 @@ def page(contents: Contents) -> str:
 
     The same contents give the same bytes.
     """
-    scales = scales_shown(contents.found)
+    scales = build_scales(contents.found)
     targets = [target for scale in scales for target in scale.targets]
-    asked, results = uses(targets), contents.results
+    uses, results = collect_uses(targets), contents.results
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             contents=contents,
             scales=scales,
-            facts=heading.facts(contents, results),
-            counts=heading.counts(results, asked),
-            groups=groups(results, asked),
-            used=asked.targets,
-            style=_inside("style.css"),
-            script=_inside("script.js"),
+            facts=facts(contents, results),
+            counts=counts(results, uses),
+            groups=groups(results, uses),
+            used=uses.targets,
+            style=_read_file("style.css"),
+            script=_read_file("script.js"),
         )
     )
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("phinets.reports", "page"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {name: getattr(writing, name) for name in ("number", "duration", "counted", "sentence", "signed")}
-    made.globals |= {"tally": tally, "own_charts": own_charts}
-    return made
+    environment.filters |= {
+        name: getattr(tables, name) for name in ("number", "duration", "count_noun", "sentence", "with_minus_sign")
+    }
+    environment.globals |= {"tally": tally, "run_charts": run_charts}
+    return environment
 
 
-def _inside(name: str) -> Markup:
+def _read_file(name: str) -> Markup:
     """A file beside this one, as it is."""
     return Markup((files(__name__) / name).read_text(encoding="utf-8"))

@@ -1,0 +1,263 @@
+"""Sections of the page: scales with their targets, the list of runs, and the facts at the head."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from phinets.config.jobs import DynamicsJob, Result, RunJob
+from phinets.config.plain import flat, to_plain, without
+from phinets.config.run import FREE
+from phinets.paper.findings import TargetFound
+from phinets.reports.page.charts import Chart, Panels, learning_panels, lines
+from phinets.reports.page.contents import Contents
+from phinets.reports.page.state_spaces import StateSpace, state_spaces
+from phinets.reports.page.tables import PageClaim, PageTable, anchor, claims, duration, number, state, tables
+from phinets.reports.seeds import value_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSection:
+    """A target's part of the page."""
+
+    found: TargetFound
+    anchor: str
+    claims: tuple[PageClaim, ...]
+    tables: tuple[PageTable, ...]
+    charts: tuple[Chart, ...]
+    """Lines over columns."""
+    panels: tuple[Panels, ...]
+    """Learning curves."""
+    spaces: tuple[StateSpace, ...]
+    drawn_at: str
+    """Where its state spaces stand: they are the same at every scale, and drawn once."""
+    statements: tuple[tuple[str, dict[str, str]], ...]
+    """What was found of each statement on dynamics."""
+    failures: tuple[tuple[str, str], ...]
+    """(key, why)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleSection:
+    """A scale's part of the page."""
+
+    name: str
+    claims: tuple[PageClaim, ...]
+    targets: tuple[TargetSection, ...]
+
+
+def build_scales(found: Sequence[TargetFound]) -> list[ScaleSection]:
+    """Each scale with its targets, in the order in which they come."""
+    firsts = {each.target.name: anchor(each) for each in reversed(found)}
+    sections = []
+    for name, together in groupby(found, lambda each: each.scale.name):
+        of = tuple(together)
+        verdicts = claims(of)
+        mine = {anchor(each): [claim for claim in verdicts if claim.at == anchor(each)] for each in of}
+        shown = tuple(_target(each, mine[anchor(each)], firsts[each.target.name]) for each in of)
+        sections.append(ScaleSection(name=name, claims=tuple(verdicts), targets=shown))
+    return sections
+
+
+def _target(found: TargetFound, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
+    drawn, here = found.target.drawn, anchor(found)
+    derived = [result for result in found.results.values() if isinstance(result.job, DynamicsJob)]
+    shown = tuple(tables(found))
+    return TargetSection(
+        found=found,
+        anchor=here,
+        claims=tuple(verdicts),
+        tables=shown,
+        charts=tuple(each for table in found.tables for each in lines(table)) if drawn == "lines" else (),
+        panels=tuple(learning_panels(shown, found.results, large=drawn == "curves")),
+        spaces=tuple(state_spaces(found)) if drawn == "dynamics" and here == first else (),
+        drawn_at=first,
+        statements=tuple(note for result in derived for note in result.notes.items()),
+        failures=tuple((name, result.failed) for name, result in found.results.items() if result.failed is not None),
+    )
+
+
+UNKNOWN = "–"
+SHORT_COMMIT = 9
+DEFAULT_METRICS = ("knn", "linear", "spread", "ap", "ap50", "ap75")
+"""Numbers that are told of a run that no table asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRun:
+    """A line of the list of runs."""
+
+    result: Result
+    key: str
+    seed: int
+    apart: tuple[tuple[str, str], ...]
+    """Settings in which it is not like most of its group."""
+    numbers: tuple[tuple[str, str], ...]
+    """Those that tables ask for."""
+    used: tuple[tuple[str, str], ...]
+    """(anchor, name) of the targets that it counts for."""
+    state: str
+    protocol: int | None
+    """Which of the group's protocols, from 1."""
+    made_with: int | None
+    """Which of the group's machines, from 1."""
+
+    @property
+    def commit(self) -> str:
+        """Of the code that made it, short."""
+        return str(self.result.environment.get("commit") or UNKNOWN)[:SHORT_COMMIT]
+
+    @property
+    def device(self) -> str:
+        """Where it was computed."""
+        return str(self.result.environment.get("device") or UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """Runs of one kind on the same data at one scale."""
+
+    name: str
+    anchor: str
+    shared: tuple[tuple[str, str], ...]
+    """What most of them have: with what sets a run apart, its whole config."""
+    protocols: tuple[str, ...]
+    machines: tuple[str, ...]
+    runs: tuple[PageRun, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """What the page wants of results: the scale that they stand under, who asks them what."""
+
+    scale: Mapping[str, str]
+    targets: Mapping[str, tuple[tuple[str, str], ...]]
+    measures: Mapping[str, tuple[str, ...]]
+
+
+def collect_uses(targets: Iterable[TargetSection]) -> Uses:
+    """By key."""
+    scale: dict[str, str] = {}
+    used: dict[str, dict[tuple[str, str], None]] = {}
+    measures: dict[str, dict[str, None]] = {}
+    for target in targets:
+        for name in target.found.results:
+            scale.setdefault(name, target.found.scale.name)
+            used.setdefault(name, {})[target.anchor, target.found.target.name] = None
+        for cell in (cell for table in target.tables for cell in table.cells):
+            for name in cell.keys:
+                measures.setdefault(name, {})[cell.found.cell.measure] = None
+    return Uses(
+        scale=scale,
+        targets={name: tuple(every) for name, every in used.items()},
+        measures={name: tuple(every) for name, every in measures.items()},
+    )
+
+
+def groups(results: Mapping[str, Result], uses: Uses) -> list[RunGroup]:
+    """Every result in one group, in the order of the page."""
+    together: dict[str, dict[str, Result]] = {}
+    for name, result in results.items():
+        data = f" on {result.job.run.data_names}" if isinstance(result.job, RunJob) else ""
+        words = (uses.scale.get(name, ""), f"{result.job.kind}{data}")
+        together.setdefault(", ".join(filter(None, words)), {})[name] = result
+    return [_group(name, f"runs-{n}", of, uses) for n, (name, of) in enumerate(together.items(), 1)]
+
+
+def _group(name: str, at: str, results: Mapping[str, Result], uses: Uses) -> RunGroup:
+    settings = [_settings(result) for result in results.values()]
+    shared = most_common_settings(settings)
+    protocols = tuple(dict.fromkeys(result.protocol for result in results.values() if result.protocol))
+    machines = tuple(dict.fromkeys(filter(None, map(machine, results.values()))))
+    runs = [
+        PageRun(
+            result=result,
+            key=key,
+            seed=result.job.seed,
+            apart=tuple((name, value_words(value)) for name, value in own.items() if value != shared.get(name)),
+            numbers=_numbers(result, uses.measures.get(key, ())),
+            used=uses.targets.get(key, ()),
+            state=state(result),
+            protocol=protocols.index(result.protocol) + 1 if result.protocol else None,
+            made_with=machines.index(machine(result)) + 1 if machine(result) else None,
+        )
+        for (key, result), own in zip(results.items(), settings, strict=True)
+    ]
+    settings_shared = tuple((setting, value_words(value)) for setting, value in shared.items())
+    return RunGroup(
+        name=name, anchor=at, shared=settings_shared, protocols=protocols, machines=machines, runs=tuple(runs)
+    )
+
+
+def most_common_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The value that most have of each setting; of two that are as common, the one that came first."""
+    common = {}
+    for name in dict.fromkeys(name for own in settings for name in own):
+        values = Counter(json.dumps(own.get(name), sort_keys=True) for own in settings)
+        common[name] = json.loads(values.most_common(1)[0][0])
+    return common
+
+
+def machine(result: Result) -> str:
+    """What a result was made with, in a line; empty where it does not say."""
+    environment = result.environment
+    if not environment:
+        return ""
+    torch = environment.get("packages", {}).get("torch")
+    words = {
+        "phinets": environment.get("phinets"),
+        "torch": torch,
+        "python": environment.get("python"),
+        "on": environment.get("device_name"),
+        "device": environment.get("device"),
+        "precision": environment.get("precision"),
+        "threads": environment.get("threads"),
+        "system": environment.get("platform"),
+    }
+    return ", ".join(f"{word} {value}" for word, value in words.items() if value)
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    """All that decides the result but the seed, dotted key → value."""
+    plain = to_plain(result.job)
+    if not isinstance(result.job, RunJob):
+        return flat(plain)
+    rest = {name: value for name, value in plain.items() if name != "run"}
+    return flat({**without(to_plain(result.job.run.resolved), (*FREE, "seed")), **rest})
+
+
+def _numbers(result: Result, uses: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    names = uses or DEFAULT_METRICS
+    return tuple((name, number(result.numbers[name])) for name in names if result.numbers.get(name) is not None)
+
+
+def facts(contents: Contents, results: Mapping[str, Result]) -> list[tuple[str, str]]:
+    """(what, how much or which) for the head, in its order; what nobody knows is left out."""
+    environments = [result.environment for result in results.values() if result.environment]
+    devices = Counter(str(environment.get("device_name") or environment.get("device")) for environment in environments)
+    commits = Counter(
+        str(environment.get("commit"))[:SHORT_COMMIT] for environment in environments if environment.get("commit")
+    )
+    versions = Counter(str(environment.get("phinets")) for environment in environments if environment.get("phinets"))
+    values = {
+        "scale": ", ".join(dict.fromkeys(found.scale.name for found in contents.found)),
+        "machine": ", ".join(devices),
+        "phinets": ", ".join(versions),
+        "commit": ", ".join(commits),
+        "written": "" if contents.dates is None else " to ".join(dict.fromkeys(contents.dates)),
+        "computing time": duration(sum(result.seconds for result in results.values())),
+    }
+    return [(what, words) for what, words in values.items() if words]
+
+
+def counts(results: Mapping[str, Result], uses: Uses) -> list[tuple[str, int]]:
+    """(word, how many): the results that are there, of them those that went wrong, and what is not there yet."""
+    states = Counter(map(state, results.values()))
+    return [
+        ("run" if len(results) == 1 else "runs", len(results)),
+        ("collapsed", states["collapsed"] + states["diverged"]),
+        ("failed", states["failed"]),
+        ("not run yet", len(uses.measures.keys() - results.keys())),
+    ]
