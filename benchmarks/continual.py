@@ -70,8 +70,8 @@ def turn_of(programme: Continual, steps: int) -> Turn:
     place = iter(range(0, 10**9, steps))
 
     def go() -> None:
-        first = next(place) % (run_parts.course.ends[0] - steps)
-        learn(run_parts.train_state, run_parts.course, run_parts.memory, range(first, first + steps))
+        first = next(place) % (run_parts.schedule.ends[0] - steps)
+        learn(run_parts.train_state, run_parts.schedule, run_parts.memory, range(first, first + steps))
 
     return Turn(go, run_parts.train_state.optimizer.zero_grad, lambda: 0)
 
@@ -79,10 +79,10 @@ def turn_of(programme: Continual, steps: int) -> Turn:
 def learn(train_state: TrainState, course: RunSchedule, memory: Memory | None, steps: range) -> None:
     """The steps as the loop makes them."""
     for step, part in zip(steps, course.stream(steps.start, steps.stop), strict=True):
-        views = part.views if memory is None else memory.recalled(step, 0, part)
+        views = part.views if memory is None else memory.mix(step, 0, part)
         train_step(train_state, [views], rate=1e-3, peak=1e-3)
         if memory is not None:
-            memory.keep(step, [part], course.feed_at(step).images)
+            memory.add(step, [part], course.loader_at(step).images)
 
 
 def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
@@ -92,14 +92,14 @@ def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[
     whole, features = [], []
     for _ in range(3):
         began = perf_counter()
-        reader.read(encoder, 3)
+        reader.evaluate(encoder, 3)
         whole.append(perf_counter() - began)
         began = perf_counter()
         for task in programme.stream.tasks:
-            for part in (task.known.labelled.head(bank), task.test.labelled):
-                reader.eye.embedded(part, encoder)
+            for part in (task.known.labeled.head(bank), task.test.labeled):
+                reader.extractor.extract(part, encoder)
         features.append(perf_counter() - began)
-    training = programme.run_parts.course.ends[0] * step
+    training = programme.run_parts.schedule.ends[0] * step
     beyond = median(a - b for a, b in zip(whole, features, strict=True))
     return {
         "seconds": median(whole),

@@ -29,9 +29,9 @@ import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from phinets.backbones import backbone as backbone_called  # noqa: E402
-from phinets.config.exam import EncoderOptions  # noqa: E402
+from phinets.config.evaluation import EncoderOptions  # noqa: E402
 from phinets.embed.embed import Work, embedded, work  # noqa: E402
-from phinets.embed.table import write_table  # noqa: E402
+from phinets.embed.shards import write_table  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -97,21 +97,21 @@ def measured(options: Options, place: Path) -> Result:
         backbone=options.backbone, data=f"folder:{photos}", image_size=options.image_size, device="cpu"
     )
     todo = _first(work(weights, sight, batch=options.batch), options.images)
-    taken = [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.at_once)]
+    taken = [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.batch_size)]
     memory = torch.cat([one.images for one in taken])
     jobs: dict[str, Callable[[], object]] = {
         "bare": lambda: todo.encoder(memory),
         "embed": lambda: _embedded(todo, place / "features.npz"),
-        "decode": lambda: [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.at_once)],
+        "decode": lambda: [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.batch_size)],
     }
-    todo.encoder(memory[: todo.encoder.at_once])  # the first time, torch chooses its kernels
+    todo.encoder(memory[: todo.encoder.batch_size])  # the first time, torch chooses its kernels
     rounds = [{name: timed(job) for name, job in jobs.items()} for _ in range(options.rounds)]
     ratios = [one["bare"].wall / one["embed"].wall for one in rounds]
     speeds = {name: len(memory) / statistics.median(one[name].wall for one in rounds) for name in jobs}
     return Result(
         cores=os.cpu_count() or 1,
         images=len(memory),
-        batch=todo.encoder.at_once,
+        batch=todo.encoder.batch_size,
         bare_per_second=speeds["bare"],
         embed_per_second=speeds["embed"],
         decode_per_second=speeds["decode"],

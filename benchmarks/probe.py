@@ -23,11 +23,13 @@ from phinets.runtime.process import share_cores
 
 share_cores()
 
-from phinets.config.exam import EvalOptions  # noqa: E402
-from phinets.config.probes import PaperProbe  # noqa: E402
-from phinets.evaluation.feature_sets import Examined, examined  # noqa: E402
+from phinets.config.evaluation import (
+    EvalOptions,  # noqa: E402
+    PaperProbe,  # noqa: E402
+)
 from phinets.evaluation.finetune import paper_probe  # noqa: E402
 from phinets.evaluation.linear import fit_probe, probe_accuracy  # noqa: E402
+from phinets.evaluation.setup import EvalSetup, eval_setup  # noqa: E402
 from phinets.runs.recipes import recipe  # noqa: E402
 from phinets.runs.trainer import run  # noqa: E402
 
@@ -61,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = options.run or pretrained(Path(folder) / "run")
         exam = EvalOptions(data=options.data, root=options.root, bank=options.images, test_images=options.test_images)
-        document = compared(examined(place, exam), options)
+        document = compared(eval_setup(place, exam), options)
     print(json.dumps(document) if options.json else table(document))
 
 
@@ -70,7 +72,7 @@ def pretrained(folder: Path) -> Path:
     return Path(run(recipe("smoke"), folder).folder)
 
 
-def compared(who: Examined, options: Options) -> dict[str, Any]:
+def compared(who: EvalSetup, options: Options) -> dict[str, Any]:
     """Both probes on the same encoder and the same images."""
     cached_seconds, cached = _timed(lambda: _cached(who))
     paper = PaperProbe(epochs=options.epochs, rates=options.rates)
@@ -91,8 +93,8 @@ def compared(who: Examined, options: Options) -> dict[str, Any]:
     }
 
 
-def _cached(who: Examined) -> float:
-    known, asked = who.embedded()
+def _cached(who: EvalSetup) -> float:
+    known, asked = who.feature_sets()
     return probe_accuracy(fit_probe(*known), *asked)
 
 

@@ -21,11 +21,11 @@ import tyro
 
 from phinets import Views
 from phinets.backbones import backbone as backbone_called
-from phinets.config.cost import REFERENCE
+from phinets.config.jobs import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import PretrainConfig, Saving
 from phinets.data import BadImages
-from phinets.runs.callbacks import Silent
+from phinets.runs.trainer import Silent
 from phinets.runs.cost import (
     Times,
     Turn,
@@ -78,7 +78,7 @@ def main() -> None:
     device = pick_device(options.device)
     config = run_config(options)
     making = loader(config, device, steps=4)
-    views = next(making.stream(0, 1)).views
+    views = next(making.batches(0, 1)).views
     turns = contenders(config, options.methods, device, views)
     times = take_turns(turns, options.rounds, device)
     memory = {name: peak_memory(turns[name], device) for name in times}

@@ -22,7 +22,7 @@ from phinets.data import load
 from phinets.runs.cost import Turn, contender, loader, ratio_of_times, take_turns
 from phinets.runs.recipes import SMALL_HEADS
 from phinets.runtime.devices import pick_device
-from phinets.training.loader import Clocked, MicroBatch, ViewLoader, ahead
+from phinets.training.loader import Clocked, MicroBatch, ViewLoader, prefetch
 from phinets.training.step import TrainState, train_step
 
 KEPT, ARRIVING = "shapes", "stream:shapes"
@@ -81,7 +81,7 @@ def turn_of(train_state: TrainState, made: ViewLoader, waits: list[float]) -> Tu
 
 def learned(train_state: TrainState, made: ViewLoader) -> float:
     """One pass; the seconds in which a step waited for its views."""
-    parts: Clocked[MicroBatch] = Clocked(made.stream(0, made.steps_per_epoch))
+    parts: Clocked[MicroBatch] = Clocked(made.batches(0, made.steps_per_epoch))
     for part in parts:
         train_step(train_state, [part.views], rate=1e-3, peak=1e-3)
     return parts.waited
@@ -90,7 +90,7 @@ def learned(train_state: TrainState, made: ViewLoader) -> float:
 def drawn(made: ViewLoader) -> float:
     """Seconds in which all pictures are drawn, a batch at a time, by the thread that makes views."""
     began = perf_counter()
-    for _ in ahead(partial(made.images.take, rows) for rows in torch.arange(len(made.images)).split(made.batch)):
+    for _ in prefetch(partial(made.images.fetch, rows) for rows in torch.arange(len(made.images)).split(made.batch)):
         pass
     return perf_counter() - began
 

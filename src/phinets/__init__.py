@@ -15,12 +15,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from phinets.detection.inference import load_detector as load_detector
     from phinets.evaluation.encoders import Encoder as Encoder
     from phinets.evaluation.encoders import load as load
     from phinets.methods import Learner as Learner
     from phinets.methods import Losses as Losses
     from phinets.methods import learner as learner
-    from phinets.runs.detector import load_detector as load_detector
     from phinets.views import Views as Views
     from phinets.views import make_views as make_views
 
@@ -30,7 +30,7 @@ __all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_det
 _HOMES = {
     "Encoder": "phinets.evaluation.encoders",
     "load": "phinets.evaluation.encoders",
-    "load_detector": "phinets.runs.detector",
+    "load_detector": "phinets.detection.inference",
     "Learner": "phinets.methods",
     "Losses": "phinets.methods",
     "learner": "phinets.methods",

@@ -132,7 +132,7 @@ def test_an_ending_may_be_written_large(name: str, begins: bytes, tmp_path: Path
         (["bifurcations", "--rho-min", "0.2", "--rho-max", "0.1"], "range of rho"),
         (["basins", "--box", "1", "0", "0", "1"], "psi goes from 1.0 to 0.0"),
         (["basins", "--grid", "1"], "grid is 1"),
-        (["basins", "--phi", "1"], "phi 1.0 has no use"),
+        (["basins", "--phi", "1"], "phi 1.0 does not apply"),
         (["basins", "--out", "map.txt"], ".npz"),
         (["basin"], "Did you mean 'basins'"),
     ],

@@ -147,7 +147,7 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--seed", "-1"], "seed is -1"),
         (["--start", "nowhere.npz"], "there is no file 'nowhere.npz'"),
         (["--out", "nowhere/flow.png"], "there is no folder 'nowhere'"),
-        (["--scale", "1e90"], "could not be followed"),
+        (["--scale", "1e90"], "could not be integrated"),
     ],
 )
 def test_bad_words_for_flow_are_told_what_is_right(words: list[str], says: str, capsys: Capture) -> None:
@@ -259,7 +259,7 @@ def test_check_paper_has_a_row_a_statement_with_both_verdicts(capsys: Capture) -
     assert code == 0
     assert "published: 0 of 1 hold, corrected: 1 of 1 hold" in out
     _, out, _ = said(["dynamics", "check-paper", "--only", "gradient", "cycles"], capsys)
-    assert "corrected: 1 of 1 hold; not counted, as the paper does not say it: cycles" in out
+    assert "corrected: 1 of 1 hold; not counted, since the paper does not state it: cycles" in out
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_every_figure_shows_its_weight_decays(
         (["--sigma2", "-1"], "sigma2 is -1.0"),
         (["--system", "phinett"], "Did you mean 'phinet'?"),
         (["--system", "x-phinet"], "can't show x-phinet"),
-        (["--figure", "line"], "Say --system simsiam"),
+        (["--figure", "line"], "Give --system simsiam"),
         (["--figure", "regimes", "--rho", "0.1"], "Leave --rho 0.1 out"),
         (["--figure", "regimes", "--box", "0", "1", "0", "1"], "Leave --box and --start out"),
         (["--box", "1", "0", "0", "1"], "the box is empty"),

@@ -19,11 +19,11 @@ from rich.console import Console
 
 import phinets
 from phinets.config.errors import UserError
-from phinets.config.exam import EvalOptions
-from phinets.embed.shards import shards_beside
-from phinets.evaluation import feature_sets as feature_tables
-from phinets.evaluation.feature_sets import examined
-from phinets.reports.counting import CountBar
+from phinets.config.evaluation import EvalOptions
+from phinets.embed.shards import shards_folder
+from phinets.evaluation import setup as feature_tables
+from phinets.evaluation.setup import eval_setup
+from phinets.reports.progress import CountBar
 from tests.cli.test_main import said
 from tests.data import making
 
@@ -53,7 +53,7 @@ def test_every_picture_s_path_class_and_features_are_in_the_file(
     about = json.loads(str(found["about"]))
     assert about == {key: value for key, value in document.items() if key != "out"}
     assert about["data"] == f"folder:{photos}"
-    assert not shards_beside(out).exists()
+    assert not shards_folder(out).exists()
     with ZipFile(out) as archive:  # the time of day would make every file another one
         assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     assert "26/26 images" in err
@@ -84,8 +84,8 @@ def test_the_run_s_own_data_have_row_numbers_and_the_features_that_eval_keeps(
     assert code == 0, err
     found = table(tmp_path / "f.npz")
     assert found["paths"].tolist() == [*(f"train/{i}" for i in range(96)), *(f"test/{i}" for i in range(50))]
-    who = examined(run_folder, EvalOptions(device="cpu"))
-    known, asked = who.embedded()
+    who = eval_setup(run_folder, EvalOptions(device="cpu"))
+    known, asked = who.feature_sets()
     assert np.array_equal(found["features"], torch.cat([known.features, asked.features]).numpy())
     labels = torch.cat([known.labels, asked.labels]).tolist()
     assert found["labels"].tolist() == [who.classes[label] for label in labels]
@@ -93,7 +93,7 @@ def test_the_run_s_own_data_have_row_numbers_and_the_features_that_eval_keeps(
     assert said(["embed", str(run_folder), *part], capsys)[0] == 0
     slow = table(tmp_path / "t.npz")
     assert slow["paths"].tolist() == [f"test/{i}" for i in range(50)]
-    slow_asked = examined(run_folder, EvalOptions(device="cpu", encoder="slow")).embedded()[1]
+    slow_asked = eval_setup(run_folder, EvalOptions(device="cpu", encoder="slow")).feature_sets()[1]
     assert np.array_equal(slow["features"], slow_asked.features.numpy())
 
 
@@ -228,7 +228,7 @@ def test_a_drawing_that_fails_leaves_the_features(
     assert not picture.exists()
     assert said([*words, "--overwrite"], capsys)[0] == 0
     assert picture.exists()
-    assert not shards_beside(out).exists()
+    assert not shards_folder(out).exists()
 
 
 def test_pictures_from_elsewhere_may_ask_and_one_of_the_folder_is_not_its_own_neighbor(

@@ -14,8 +14,8 @@ import torch
 
 import phinets
 from phinets.embed import embed as embedding
-from phinets.embed.shards import Shards, shards_beside
-from phinets.evaluation import feature_sets as feature_tables
+from phinets.embed.shards import Shards, shards_folder
+from phinets.evaluation import setup as feature_tables
 from tests.cli.test_embed import table
 from tests.cli.test_main import said
 from tests.data import making
@@ -57,7 +57,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
             with pytest.raises(PlugError):
                 said([*words, "--out", str(cut)], capsys)
         assert not cut.exists()
-        assert len(list(shards_beside(cut).glob("batches-*.npz"))) == batches
+        assert len(list(shards_folder(cut).glob("batches-*.npz"))) == batches
     seen: list[int] = []
     forward = phinets.Encoder.forward
 
@@ -72,7 +72,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
     assert "going on after 20 of 27 images" in err
     assert cut.read_bytes() == whole.read_bytes()
     assert json.loads(told) == json.loads(first[1]) | {"out": str(cut)}
-    assert not shards_beside(cut).exists()
+    assert not shards_folder(cut).exists()
 
 
 def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
@@ -83,7 +83,7 @@ def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
         cut_after(4, patched)
         with pytest.raises(PlugError):
             said([*words, "--out", str(out)], capsys)
-    shards = sorted(shards_beside(out).glob("batches-*"))
+    shards = sorted(shards_folder(out).glob("batches-*"))
     whole = shards[0].read_bytes()
     shards[0].write_bytes(whole[: len(whole) // 2])
     code, _, err = said([*words, "--out", str(out)], capsys)
@@ -117,7 +117,7 @@ def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
     assert "differs in images.all" in err
     assert said([*begun, "--overwrite"], capsys)[0] == 0
     assert len(table(out)["features"]) == 26
-    assert not shards_beside(out).exists()
+    assert not shards_folder(out).exists()
 
 
 def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
@@ -163,7 +163,7 @@ def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
     for kill in range(4):
         process = subprocess.Popen([sys.executable, "-c", SHARD_AFTER_SHARD, *base, "--out", str(out)])
         until, wanted = monotonic() + 60, 25 * (kill + 1) if kill < 3 else 1_000
-        while len(list(shards_beside(out).glob("batches-*"))) < wanted and process.poll() is None:
+        while len(list(shards_folder(out).glob("batches-*"))) < wanted and process.poll() is None:
             assert monotonic() < until, "it does not move"
             sleep(0.002)
         assert out.exists() == (kill == 3)

@@ -8,24 +8,33 @@ import numpy as np
 import pytest
 
 from phinets.config.detection import MetricName
-from phinets.detection.average_precision import MOST, THRESHOLDS, Precisions, average_precision
-from phinets.detection.boxes import Found, Truth, overlap
+from phinets.detection.average_precision import (
+    MAX_DETECTIONS,
+    THRESHOLDS,
+    Detections,
+    GroundTruth,
+    PrecisionTable,
+    average_precision,
+    box_iou,
+)
 
 WHOLE = (0.0, 0.0, 10.0, 10.0)
 FAR = (50.0, 50.0, 60.0, 60.0)
 
 
-def truth(*boxes: tuple[float, ...], labels: list[int] | None = None, difficult: tuple[int, ...] = ()) -> Truth:
+def truth(*boxes: tuple[float, ...], labels: list[int] | None = None, difficult: tuple[int, ...] = ()) -> GroundTruth:
     flags = np.isin(np.arange(len(boxes)), difficult)
-    return Truth(np.array(boxes, np.float64).reshape(-1, 4), np.array(labels or [0] * len(boxes), np.int64), flags)
+    return GroundTruth(
+        np.array(boxes, np.float64).reshape(-1, 4), np.array(labels or [0] * len(boxes), np.int64), flags
+    )
 
 
-def found(*boxes: tuple[float, ...], scores: list[float], labels: list[int] | None = None) -> Found:
+def found(*boxes: tuple[float, ...], scores: list[float], labels: list[int] | None = None) -> Detections:
     every = np.array(boxes, np.float64).reshape(-1, 4)
-    return Found(every, np.array(labels or [0] * len(boxes), np.int64), np.array(scores, np.float64))
+    return Detections(every, np.array(labels or [0] * len(boxes), np.int64), np.array(scores, np.float64))
 
 
-def one(there: Truth, said: Found, metric: MetricName = "coco") -> Precisions:
+def one(there: GroundTruth, said: Detections, metric: MetricName = "coco") -> PrecisionTable:
     return average_precision([there], [said], 1, metric)
 
 
@@ -33,7 +42,7 @@ def test_overlap_is_the_common_area_over_the_joint_one() -> None:
     boxes = np.array([WHOLE, (5, 0, 15, 10), (0, 0, 10, 5), FAR], np.float64)
     third, fifth = 50 / 150, 25 / 125
     wanted = np.array([[1, third, 0.5, 0], [third, 1, fifth, 0], [0.5, fifth, 1, 0], [0, 0, 0, 1]])
-    assert np.allclose(overlap(boxes, boxes), wanted, rtol=0, atol=1e-15)
+    assert np.allclose(box_iou(boxes, boxes), wanted, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("metric", ["coco", "voc07", "voc12"])
@@ -138,9 +147,9 @@ def test_boxes_on_another_picture_or_of_another_class_find_nothing() -> None:
 
 
 def test_only_the_surest_hundred_of_a_picture_count_by_coco_and_all_by_voc() -> None:
-    said = found(*[FAR] * MOST, WHOLE, scores=[0.9] * MOST + [0.1])
+    said = found(*[FAR] * MAX_DETECTIONS, WHOLE, scores=[0.9] * MAX_DETECTIONS + [0.1])
     assert one(truth(WHOLE), said, "coco").ap50 == 0
-    assert one(truth(WHOLE), said, "voc12").ap50 == pytest.approx(1 / (MOST + 1))
+    assert one(truth(WHOLE), said, "voc12").ap50 == pytest.approx(1 / (MAX_DETECTIONS + 1))
 
 
 def test_neither_the_order_of_pictures_nor_a_monotone_change_of_scores_matters() -> None:
@@ -153,7 +162,7 @@ def test_neither_the_order_of_pictures_nor_a_monotone_change_of_scores_matters()
     assert np.array_equal(first.table, sharpened.table, equal_nan=True)
 
 
-def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[Truth], list[Found]]:
+def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[GroundTruth], list[Detections]]:
     """Random pictures: objects, some difficult, and boxes near them or anywhere; some with nothing of either.
 
     With `ties`, scores are equal and small objects lie over each other, so that who takes which one matters.
@@ -164,7 +173,7 @@ def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[Truth]
         low = rng.integers(0, 3 if ties else 60, (n, 2))
         boxes = np.concatenate([low, low + rng.integers(5, 8 if ties else 40, (n, 2))], 1).astype(float)
         labels = rng.integers(0, 3, n)
-        there.append(Truth(boxes, labels, rng.random(n) < 0.3))
+        there.append(GroundTruth(boxes, labels, rng.random(n) < 0.3))
         near = (
             boxes[rng.integers(0, n, m)] + rng.integers(-1 if ties else -3, 2 if ties else 4, (m, 4))
             if n
@@ -175,11 +184,11 @@ def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[Truth]
         guess = np.where(rng.random((m, 1)) < 0.7 if n else np.zeros((m, 1), bool), near, anywhere)
         guess[:, 2:] = np.maximum(guess[:, 2:], guess[:, :2] + 1)
         scores = rng.integers(0, 5, m) / 4.0 if ties else rng.random(m)
-        said.append(Found(guess, rng.integers(0, 3, m), scores))
+        said.append(Detections(guess, rng.integers(0, 3, m), scores))
     return there, said
 
 
-def by_pycocotools(there: list[Truth], said: list[Found], classes: int) -> Any:
+def by_pycocotools(there: list[GroundTruth], said: list[Detections], classes: int) -> Any:
     """The table (thresholds, classes) of COCO's own evaluation; −1 where there is nothing to be found.
 
     It only honours "ignore" for crowds, so a difficult object is given an area beyond every range, which it ignores.
@@ -229,11 +238,11 @@ def test_coco_s_own_evaluation_agrees_on_random_boxes(seed: int, ties: bool) -> 
 def test_coco_s_own_evaluation_agrees_on_more_than_a_hundred_boxes() -> None:
     rng = np.random.default_rng(0)
     there, said = scattered(rng)
-    many = Found(
+    many = Detections(
         np.repeat(there[0].boxes, 60, 0), np.repeat(there[0].labels, 60), rng.random(60 * len(there[0].labels))
     )
     said[0] = many
-    assert np.bincount(many.labels).max() > MOST
+    assert np.bincount(many.labels).max() > MAX_DETECTIONS
     ours = average_precision(there, said, 3).table
     assert np.allclose(np.nan_to_num(ours, nan=-1.0), by_pycocotools(there, said, 3), rtol=0, atol=1e-9)
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from phinets.backbones import backbone
 from phinets.config.detection import Proposals, smoke
 from phinets.config.errors import UserError
-from phinets.detection.c4 import REGION, Detector, RegionPool, cut, fresh_detector
-from phinets.detection.lessons import Shown
+from phinets.detection.c4 import REGION, Detector, RegionPool, fresh_detector, split_encoder
+from phinets.detection.loader import Sample
 
 LOOKS = replace(smoke().proposals, regions=16, train_proposals=50)
 LAYOUTS = {"resnet18": (16, 256, 512), "resnet50": (16, 1024, 2048), "resnet18-cifar": (4, 256, 512)}
@@ -35,11 +35,11 @@ def encoder(name: str) -> nn.Module:
     return made.eval()
 
 
-def pictures(n: int = 2) -> list[Shown]:
+def pictures(n: int = 2) -> list[Sample]:
     rng = torch.Generator().manual_seed(1)
     boxes = torch.tensor([[4.0, 6.0, 30.0, 40.0], [30.0, 10.0, 60.0, 50.0]])
     sizes = [(64, 72), (56, 80)] * n
-    return [Shown(torch.randn(3, *size, generator=rng), boxes, torch.tensor([0, 1])) for size in sizes[:n]]
+    return [Sample(torch.randn(3, *size, generator=rng), boxes, torch.tensor([0, 1])) for size in sizes[:n]]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_trunk_s_map_is_the_encoder_s_own_and_the_head_goes_on_from_it(name:
     seen: dict[str, Tensor] = {}
     for stage in ("layer3", "layer4"):
         whole.get_submodule(stage).register_forward_hook(lambda m, i, out, stage=stage: seen.update({stage: out}))
-    trunk, head = cut(whole)
+    trunk, head = split_encoder(whole)
     stride, channels, features = LAYOUTS.get(name, (8, 64, 128))
     x = torch.randn(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test_the_trunk_s_map_is_the_encoder_s_own_and_the_head_goes_on_from_it(name:
 def test_cutting_leaves_the_encoder_alone() -> None:
     whole = encoder("resnet-tiny")
     before = {name: value.clone() for name, value in whole.state_dict().items()}
-    trunk, _ = cut(whole)
+    trunk, _ = split_encoder(whole)
     with torch.no_grad():
         for weight in trunk.parameters():
             weight.zero_()
@@ -91,14 +91,14 @@ class Otherwise(nn.Module):
 
 def test_an_encoder_of_another_layout_is_refused() -> None:
     with pytest.raises(UserError, match=r"has no conv1, bn1, layer1, layer2, layer3, layer4\. Use a ResNet"):
-        cut(nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 4)))
+        split_encoder(nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 4)))
     with pytest.raises(UserError, match="does more than stem, layer1"):
-        cut(Otherwise())
+        split_encoder(Otherwise())
 
 
 def test_timm_s_resnet_can_be_cut_too() -> None:
     pytest.importorskip("timm")
-    trunk, head = cut(encoder("timm:resnet18"))
+    trunk, head = split_encoder(encoder("timm:resnet18"))
     assert (trunk.stride, trunk.channels, head.features) == (16, 256, 512)
 
 
@@ -128,11 +128,11 @@ def test_a_step_of_learning_moves_every_running_mean_and_looking_moves_none() ->
     detector = tiny()
     means = {name: value.clone() for name, value in detector.named_buffers() if name.endswith("running_mean")}
     detector.eval()
-    detector.find([shown.pixels for shown in pictures()])
+    detector.detect([shown.pixels for shown in pictures()])
     assert all(torch.equal(detector.get_buffer(name), value) for name, value in means.items())
     detector.train()(pictures())
     assert not any(torch.equal(detector.get_buffer(name), value) for name, value in means.items())
-    detector.find([shown.pixels for shown in pictures()])
+    detector.detect([shown.pixels for shown in pictures()])
     assert detector.training
 
 
@@ -156,7 +156,7 @@ def test_a_region_is_pooled_at_its_place_in_pixels_of_the_picture() -> None:
 
 
 def test_what_is_found_lies_in_the_picture_and_names_a_class() -> None:
-    found = tiny().find([shown.pixels for shown in pictures()])
+    found = tiny().detect([shown.pixels for shown in pictures()])
     assert len(found) == 2
     for one, (height, width) in zip(found, [(64, 72), (56, 80)], strict=True):
         assert len(one.boxes) == len(one.labels) == len(one.scores) <= 100

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from phinets.config.detection import Pictures
+from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError
-from phinets.detection.voc import VOC20, Scenes, read_voc
-from tests.detection.making import annotation, voc, write
+from phinets.detection.voc import VOC20, DetectionData, read_voc
+from tests.detection.helpers import annotation, voc, write
 
 CELLS = Path(__file__).parents[2] / ".." / "shared" / "data" / "cells"
 
 
-def read(home: Path, **options: object) -> Scenes:
-    return read_voc(Pictures(data=f"voc:{home}", **options))  # type: ignore[arg-type]
+def read(home: Path, **options: object) -> DetectionData:
+    return read_voc(ImageOptions(data=f"voc:{home}", **options))  # type: ignore[arg-type]
 
 
 def test_boxes_count_from_0_and_end_behind_their_last_pixel(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_only_the_wanted_classes_are_there_and_a_picture_without_them_is_not_lea
     scenes = read(voc(tmp_path), classes=("cat",))
     assert scenes.classes == ("cat",)
     assert [len(scene.truth.labels) for scene in scenes.train] == [1]
-    assert scenes.boxless == 1
+    assert scenes.empty_images == 1
 
 
 def test_lists_are_chosen_by_what_there_is(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_both_years_are_learned_from_and_the_first_is_asked_about(tmp_path: Path
     scenes = read(tmp_path)
     assert [scene.path.parts[-3] for scene in scenes.train] == ["VOC2007"] * 2 + ["VOC2012"] * 2
     assert [scene.path.parts[-3] for scene in scenes.test] == ["VOC2007"]
-    assert scenes.lists == "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test"
+    assert scenes.lists == "VOC2007/trainval + VOC2012/trainval, tested on VOC2007/test"
     home = tmp_path / "VOCdevkit"
-    apart = read_voc(Pictures(data=f"voc:{home / 'VOC2007'}", also=(f"voc:{home / 'VOC2012'}",)))
+    apart = read_voc(ImageOptions(data=f"voc:{home / 'VOC2007'}", extra_data=(f"voc:{home / 'VOC2012'}",)))
     assert [s.path for s in apart.train] == [s.path for s in scenes.train]
 
 
@@ -96,50 +96,53 @@ def test_only_the_whole_of_voc_is_what_the_paper_s_table_is_about(tmp_path: Path
             write(home, name, things)
     assert read(old).benchmark == "VOC 07"
     assert read(tmp_path).benchmark == "VOC 07+12"
-    fewer = Pictures(data=f"voc:{tmp_path}", train_images=3)
-    assert read_voc(fewer).drawn(fewer, 0).benchmark is None
+    fewer = ImageOptions(data=f"voc:{tmp_path}", train_images=3)
+    assert read_voc(fewer).sample(fewer, 0).benchmark is None
     assert read(old, classes=("cat", "dog")).benchmark is None
     (old / "ImageSets" / "Main" / "val.txt").write_text("b")
     (old / "ImageSets" / "Main" / "train.txt").write_text("a")
     assert read(old, train_set="train").benchmark is None
     assert read(old, train_set="train", test_set="val").benchmark is None
     assert (
-        read_voc(Pictures(data=f"voc:{old}", also=(f"voc:{voc(tmp_path / 'own')}",), test_set="test")).benchmark is None
+        read_voc(
+            ImageOptions(data=f"voc:{old}", extra_data=(f"voc:{voc(tmp_path / 'own')}",), test_set="test")
+        ).benchmark
+        is None
     )
 
 
 def test_a_folder_is_learned_from_once_however_it_is_spelled(tmp_path: Path) -> None:
     home = voc(tmp_path / "VOC2007")
     (tmp_path / "link").symlink_to(home)
-    scenes = read(home, also=(f"voc:{tmp_path / 'link'}", f"voc:{home / '..' / 'VOC2007'}", f"voc:{tmp_path}"))
+    scenes = read(home, extra_data=(f"voc:{tmp_path / 'link'}", f"voc:{home / '..' / 'VOC2007'}", f"voc:{tmp_path}"))
     assert [scene.path.stem for scene in scenes.train] == ["a", "b"]
-    assert scenes.lists == "VOC2007/trainval, asked about VOC2007/test"
+    assert scenes.lists == "VOC2007/trainval, tested on VOC2007/test"
 
 
 def test_no_other_folder_brings_test_pictures_among_those_that_are_learned_from(tmp_path: Path) -> None:
     home, other = voc(tmp_path / "one"), voc(tmp_path / "two", {"trainval": ["a", "c"]})
     with pytest.raises(
-        UserError, match=r"1 pictures are both .*'c': '.*two/JPEGImages/c\.jpg' and '.*one/JPEGImages/c"
+        UserError, match=r"1 images are in both .*'c': '.*two/JPEGImages/c\.jpg' and '.*one/JPEGImages/c"
     ):
-        read(home, also=(f"voc:{other}",))
+        read(home, extra_data=(f"voc:{other}",))
     for kind, ending in (("Annotations", "xml"), ("JPEGImages", "jpg")):
         (other / kind / f"c.{ending}").unlink()
         (other / kind / f"other.{ending}").symlink_to(home / kind / f"c.{ending}")
     (other / "ImageSets" / "Main" / "trainval.txt").write_text("a\nother")
     with pytest.raises(UserError, match=r"two/JPEGImages/other\.jpg' and '.*one/JPEGImages/c"):
-        read(home, also=(f"voc:{other}",))
+        read(home, extra_data=(f"voc:{other}",))
 
 
 def test_fewer_pictures_are_drawn_by_the_seed(tmp_path: Path) -> None:
     for i in range(9):
         write(tmp_path, f"t{i}", annotation([("cat", (1, 1, 9, 9))]))
     voc(tmp_path, {"trainval": [f"t{i}" for i in range(9)] + ["b"], "test": ["c"]})
-    options = Pictures(data=f"voc:{tmp_path}", train_images=4)
+    options = ImageOptions(data=f"voc:{tmp_path}", train_images=4)
     scenes = read_voc(options)
-    drawn = [[scene.path.stem for scene in scenes.drawn(options, seed).train] for seed in (0, 0, 1)]
+    drawn = [[scene.path.stem for scene in scenes.sample(options, seed).train] for seed in (0, 0, 1)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert all(len(set(names)) == 4 for names in drawn)
-    assert scenes.drawn(options, 0).digest() != scenes.drawn(options, 1).digest()
+    assert scenes.sample(options, 0).digest() != scenes.sample(options, 1).digest()
 
 
 def test_a_moved_box_changes_the_digest(tmp_path: Path) -> None:
@@ -163,20 +166,20 @@ BOMB = (
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda home: (home / "JPEGImages/b.jpg").unlink(), r"have no picture .* 'b' \(its annotation is there\)"),
-        (lambda home: (home / "Annotations/b.xml").unlink(), r"have no annotation .* 'b' \(its picture is there\)"),
+        (lambda home: (home / "JPEGImages/b.jpg").unlink(), r"have no image .* 'b' \(its annotation is there\)"),
+        (lambda home: (home / "Annotations/b.xml").unlink(), r"have no annotation .* 'b' \(its image is there\)"),
         (lambda home: (home / "ImageSets/Main/test.txt").write_text("zz"), r"'zz' \(its annotation is missing too\)"),
         (lambda home: (home / "ImageSets/Main/test.txt").unlink(), "no list .*test.txt'. Lists there: trainval"),
         (lambda home: (home / "ImageSets/Main/test.txt").write_text("\n"), "is empty"),
-        (lambda home: (home / "ImageSets/Main/test.txt").write_text("a\nc"), "1 pictures are both learned .* 'a'"),
+        (lambda home: (home / "ImageSets/Main/test.txt").write_text("a\nc"), "1 images are in both .* 'a'"),
         (lambda home: shutil.rmtree(home / "Annotations"), "not in VOC's layout"),
         (lambda home: shutil.rmtree(home / "ImageSets"), "not in VOC's layout"),
-        (lambda home: (home / "JPEGImages/b.jpg").write_bytes(b"torn"), "picture .*b.jpg' can't be read"),
-        (lambda home: (home / "Annotations/b.xml").write_text("<annotation><obj"), "b.xml' .* no whole XML"),
+        (lambda home: (home / "JPEGImages/b.jpg").write_bytes(b"torn"), "image .*b.jpg' can't be read"),
+        (lambda home: (home / "Annotations/b.xml").write_text("<annotation><obj"), "b.xml' .* not valid XML"),
         (lambda home: (home / "Annotations/b.xml").write_text("<boxes/>"), "begins with <boxes>"),
         (lambda home: (home / "Annotations/b.xml").write_text(BOMB), "has a DOCTYPE"),
         (lambda home: (home / "Annotations/b.xml").write_bytes(BOMB.encode("utf-16")), "has a DOCTYPE"),
-        (edit("b", annotation([("dog", (3, 4, 42, 9))])), "xmax 42.* lies outside the picture, .* 40 × 30"),
+        (edit("b", annotation([("dog", (3, 4, 42, 9))])), "xmax 42.* lies outside the image, .* 40 × 30"),
         (edit("b", annotation([("dog", (-1, 4, 12, 9))])), "xmin -1.* lies outside"),
         (edit("b", annotation([("dog", (41, 4, 41, 9))])), "lies outside"),
         (edit("b", annotation([("dog", (12, 4, 3, 9))])), "xmin 12.* empty or inverted"),
@@ -184,10 +187,13 @@ BOMB = (
         (edit("b", annotation([("dog", (3, 4, 12, "?"))])), "must have four numbers"),  # type: ignore[list-item]
         (edit("b", annotation([("", (3, 4, 12, 9))])), "has no <name>"),
         (edit("b", "<annotation><object><name>dog</name></object></annotation>"), "no <bndbox>"),
-        (edit("b", annotation([("dog", (3, 4, 12, 9))], size=(80, 60))), "80 × 60 pixels, but the picture has 40 × 30"),
+        (
+            edit("b", annotation([("dog", (3, 4, 12, 9))], size=(80, 60))),
+            "80 × 60 pixels, but the image file has 40 × 30",
+        ),
         (edit("b", annotation([], size=("wide", 30))), "wide × 30 pixels, but"),
-        (edit("c", annotation([])), "asked about have no box"),
-        (edit("c", annotation([("hen", (3, 4, 12, 9))])), "no box to learn from for hen"),
+        (edit("c", annotation([])), "test images have no box"),
+        (edit("c", annotation([("hen", (3, 4, 12, 9))])), "no training box for hen"),
     ],
 )
 def test_a_mistake_is_named_with_its_cure(spoil: Callable[[Path], None], says: str, tmp_path: Path) -> None:
@@ -203,7 +209,7 @@ def test_a_mistake_is_named_with_its_cure(spoil: Callable[[Path], None], says: s
         ({"classes": ("dog", "emu")}, "no class called 'emu'"),
         ({"train_set": "some"}, "no list .*some.txt'. Lists there: test, trainval. Choose with --train-set"),
         ({"test_set": "some"}, "Choose with --test-set"),
-        ({"also": ("folder:x",)}, "'folder:x' is no place of annotated pictures"),
+        ({"extra_data": ("folder:x",)}, "'folder:x' is no place of annotated images"),
     ],
 )
 def test_a_choice_that_is_not_there_is_named(options: dict[str, object], says: str, tmp_path: Path) -> None:

@@ -321,8 +321,8 @@ def test_boxes_that_make_no_sense_are_refused(bad: dict[str, float], says: str) 
     [
         (PhiNet(), 1, {}, "grid is 1"),
         (PhiNet(), 10**6, {}, "grid is 1000000"),
-        (PhiNet(), 5, {"phi": 1.0}, "phi 1.0 has no use"),
-        (XPhiNet(), 5, {"psi": 1.0}, "psi 1.0 has no use"),
+        (PhiNet(), 5, {"phi": 1.0}, "phi 1.0 does not apply"),
+        (XPhiNet(), 5, {"psi": 1.0}, "psi 1.0 does not apply"),
         (PhiNetPhi(), 5, {"phi": -1.0}, "phi starts at -1.0"),
         (XPhiNet(), 5, {"slow": float("nan")}, "slow starts at nan"),
     ],

@@ -105,7 +105,7 @@ def test_a_missing_matrix_is_named() -> None:
 
 def test_weights_that_run_away_are_told() -> None:
     system = MatrixFlow()
-    with pytest.raises(UserError, match="could not be followed"):
+    with pytest.raises(UserError, match="could not be integrated"):
         integrate(system, {name: 1e200 * matrix for name, matrix in GOOD.items()}, np.array([0.0, 1.0]))
 
 

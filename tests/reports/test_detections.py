@@ -9,20 +9,29 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from rich.console import Console
 
-from phinets.config.detection_record import Arm, DetectionRecord, DetectionSummary, Precision
-from phinets.detection.boxes import Found, Truth
-from phinets.reports.detections import Seen, class_table, detections_figure, loss_figure, precision_table, published
+from phinets.config.detection import AveragePrecision, DetectionRecord, DetectionSummary, DetectorResult
+from phinets.detection.average_precision import Detections, GroundTruth
+from phinets.reports.detections import (
+    ImageDetections,
+    class_table,
+    detections_figure,
+    loss_figure,
+    precision_table,
+    published,
+)
 from phinets.reports.palette import ARMS, CLASSES
 
 PARTS = ("VOC 07", "VOC 07+12")
 
 
-def arm(name: str, ap: float | None) -> Arm:
-    of = Precision(
+def arm(name: str, ap: float | None) -> DetectorResult:
+    of = AveragePrecision(
         ap=ap, ap50=61.25, ap75=None, per_class={"cat": ap, "dog": None}, per_class50={"cat": 3, "dog": None}
     )
     losses = {"loss_first": 2.5, "loss_last": 0.5}
-    return Arm(name=name, called=f"{name} weights", precision={"coco": of, "voc07": of}, seconds=1, **losses)
+    return DetectorResult(
+        name=name, description=f"{name} weights", precision={"coco": of, "voc07": of}, seconds=1, **losses
+    )
 
 
 SUMMARY = DetectionSummary(
@@ -34,7 +43,7 @@ SUMMARY = DetectionSummary(
     test_images=2,
     metric="coco",
     protocol="in words",
-    arms=(arm("encoder", 12.34), arm("scratch", 5.0)),
+    detectors=(arm("encoder", 12.34), arm("scratch", 5.0)),
     paper=None,
     seconds=2,
 )
@@ -60,8 +69,8 @@ def test_the_table_has_a_line_for_each_detector_and_a_dash_for_what_is_not_known
 @pytest.mark.parametrize("part", PARTS)
 def test_on_voc_s_own_pictures_and_by_its_metric_the_paper_s_lines_stand_below(part: str) -> None:
     assert "paper" not in printed(precision_table(replace(SUMMARY, paper=part)))  # COCO's
-    arms = tuple(replace(one, precision={"voc07": one.precision["coco"]}) for one in SUMMARY.arms)
-    text = printed(precision_table(replace(SUMMARY, paper=part, metric="voc07", arms=arms)))
+    detectors = tuple(replace(one, precision={"voc07": one.precision["coco"]}) for one in SUMMARY.detectors)
+    text = printed(precision_table(replace(SUMMARY, paper=part, metric="voc07", detectors=detectors)))
     assert text.count(f"paper, {part}: ") == 7
     row = next(line for line in text.splitlines() if "X-PhiNet (lr .05" in line)
     assert ("72.9" if part == "VOC 07" else "82.3") in row
@@ -102,9 +111,11 @@ def test_the_curves_show_every_loss_of_every_detector_in_its_color() -> None:
 
 
 def test_true_boxes_and_those_found_surely_are_drawn_where_they_are() -> None:
-    truth = Truth(np.array([[2.0, 3, 12, 9]]), np.array([1]), np.array([False]))
-    found = Found(np.array([[1.0, 1, 5, 5], [4, 4, 8, 8]]), np.array([0, 1]), np.array([0.9, 0.3]))
-    figure = detections_figure([Seen(np.zeros((20, 30, 3), np.uint8), truth, {"encoder": found})], ("cat", "dog"))
+    truth = GroundTruth(np.array([[2.0, 3, 12, 9]]), np.array([1]), np.array([False]))
+    found = Detections(np.array([[1.0, 1, 5, 5], [4, 4, 8, 8]]), np.array([0, 1]), np.array([0.9, 0.3]))
+    figure = detections_figure(
+        [ImageDetections(np.zeros((20, 30, 3), np.uint8), truth, {"encoder": found})], ("cat", "dog")
+    )
     left, right = figure.axes
     (there,), (said,) = left.patches, right.patches
     assert isinstance(there, Rectangle)

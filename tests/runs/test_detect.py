@@ -18,37 +18,35 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import phinets
-from phinets.config.detection import Detection, Pictures, detection_recipe
-from phinets.config.detection_record import DetectionRecord
+from phinets.config.detection import DetectionConfig, DetectionRecord, ImageOptions, detection_recipe
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
-from phinets.detection.boxes import Found
+from phinets.detection.average_precision import Detections
 from phinets.runs.detect import (
-    Trial,
-    Unwatched,
-    _settled,
+    DetectionCallback,
+    DetectionTrainer,
+    _resolve,
+    all_precisions,
+    build_detection,
     detect,
-    found_in,
-    precisions,
-    prepared,
-    read_found,
+    read_detections,
     resume_detection,
 )
-from phinets.runtime.signals import Signals
+from phinets.runtime.process import Signals
 from phinets.training.checkpoint import newest_checkpoint
-from tests.detection.making import squares, voc
+from tests.detection.helpers import squares, voc
 
 SMOKE = detection_recipe("smoke")
-IMAGES = Pictures(train_sides=(48, 64), test_side=64, max_side=80)
+IMAGES = ImageOptions(train_sides=(48, 64), test_side=64, max_side=80)
 QUICK = replace(
     SMOKE,
-    training=replace(SMOKE.training, iterations=4, batch=2, drops=(3,)),
+    training=replace(SMOKE.training, iterations=4, batch=2, milestones=(3,)),
     compute=replace(SMOKE.compute, device="cpu", checkpoint_every="2steps"),
 )
 
 
-def quick(home: Path, **changes: Any) -> Detection:
-    return replace(QUICK, pictures=replace(IMAGES, data=f"voc:{home}"), **changes)
+def quick(home: Path, **changes: Any) -> DetectionConfig:
+    return replace(QUICK, images=replace(IMAGES, data=f"voc:{home}"), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +59,7 @@ def record(home: Path, run_folder: Path, tmp_path_factory: pytest.TempPathFactor
     return detect(run_folder, quick(home, scratch=True), tmp_path_factory.mktemp("detect") / "one")
 
 
-class Cutter(Unwatched):
+class Cutter(DetectionCallback):
     """Sends this process a SIGTERM after some steps."""
 
     def __init__(self, steps: int) -> None:
@@ -79,21 +77,21 @@ def test_a_transfer_leaves_everything_that_it_says(record: DetectionRecord) -> N
     assert {path.name for path in folder.iterdir()} == {
         "detection.yaml", "env.json", "encoder", "scratch", "curves.png", "detections.png", "summary.json",
     }  # fmt: skip
-    assert json.loads((folder / "summary.json").read_text())["arms"][1]["name"] == "scratch"
-    assert [arm.name for arm in summary.arms] == ["encoder", "scratch"]
-    assert summary.arms[0].called.startswith("fast encoder of x-phinet, resnet-tiny")
+    assert json.loads((folder / "summary.json").read_text())["detectors"][1]["name"] == "scratch"
+    assert [arm.name for arm in summary.detectors] == ["encoder", "scratch"]
+    assert summary.detectors[0].description.startswith("fast encoder of x-phinet, resnet-tiny")
     assert [row["step"] for row in record.journals["scratch"]] == [1, 2, 3, 4]
-    assert summary.arms[0].loss_first == record.journals["encoder"][0]["loss"]
-    for words in ("16 pictures learned from, 6 asked about, 2 classes", "4 steps of batch 2", "shorter side 48–64"):
+    assert summary.detectors[0].loss_first == record.journals["encoder"][0]["loss"]
+    for words in ("16 training images, 6 test images, 2 classes", "4 steps of batch 2", "shorter side 48–64"):
         assert words in summary.protocol
     assert summary.paper is None
 
 
 def test_the_numbers_are_those_of_the_kept_detections(record: DetectionRecord, home: Path, run_folder: Path) -> None:
-    scenes = prepared(run_folder, quick(home)).scenes
-    for arm in record.summary.arms:
-        found = read_found(Path(record.folder) / arm.name / "found.json")
-        assert precisions(scenes, found) == arm.precision
+    scenes = build_detection(run_folder, quick(home)).data
+    for arm in record.summary.detectors:
+        found = read_detections(Path(record.folder) / arm.name / "detections.json")
+        assert all_precisions(scenes, found) == arm.precision
         assert set(arm.precision) == {"coco", "voc07", "voc12"}
         assert set(arm.precision["coco"].per_class) == {"bar", "square"}
 
@@ -109,13 +107,13 @@ def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord)
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata().pop("phinets"))
         assert (about["classes"], about["backbone"]) == (["bar", "square"], "resnet-tiny")
-        assert "data" not in about["detection"]["pictures"]  # whose weights travel, whose folders don't
+        assert "data" not in about["detection"]["images"]  # whose weights travel, whose folders don't
 
 
 @pytest.mark.parametrize("arm", ["encoder", "scratch"])
 def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: DetectionRecord, home: Path) -> None:
     detector = phinets.load_detector(record.folder, arm, device="cpu")
-    on_message = read_found(Path(record.folder) / arm / "found.json")
+    on_message = read_detections(Path(record.folder) / arm / "detections.json")
     names = (home / "ImageSets" / "Main" / "test.txt").read_text().split()
     paths = [home / "JPEGImages" / f"{name}.jpg" for name in names]
     opened = [Image.open(path) for path in paths]
@@ -131,7 +129,7 @@ def test_a_loaded_detector_finds_what_its_arm_has_found(arm: str, record: Detect
 
 
 def test_a_detector_that_is_not_there_is_named(record: DetectionRecord, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no arm of a detection transfer called 'encoders'"):
+    with pytest.raises(UserError, match="no detector called 'encoders'"):
         phinets.load_detector(record.folder, "encoders")
     with pytest.raises(UserError, match="there is no detector"):
         phinets.load_detector(tmp_path)
@@ -139,7 +137,7 @@ def test_a_detector_that_is_not_there_is_named(record: DetectionRecord, tmp_path
 
 def assert_same(one: Path, two: Path) -> None:
     """Weights and detections, bit for bit, and the journal."""
-    for name in ("found.json", "metrics.jsonl", "detector.safetensors"):
+    for name in ("detections.json", "metrics.jsonl", "detector.safetensors"):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
 
 
@@ -156,13 +154,13 @@ def test_cut_and_gone_on_equals_uncut_bit_for_bit(
     steps: int, record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "cut"
-    with pytest.raises(StoppedError, match=r"stopped by SIGTERM after step .* Go on with: phinets detect --resume"):
+    with pytest.raises(StoppedError, match=r"stopped by SIGTERM after step .* Resume with: phinets detect --resume"):
         detect(run_folder, quick(home, scratch=True), folder, callback=Cutter(steps))
     assert not (folder / "summary.json").exists()
     resumed = resume_detection(folder)
     for arm in ("encoder", "scratch"):
         assert_same(folder / arm, Path(record.folder) / arm)
-    assert [a.precision for a in resumed.summary.arms] == [a.precision for a in record.summary.arms]
+    assert [a.precision for a in resumed.summary.detectors] == [a.precision for a in record.summary.detectors]
 
 
 @pytest.mark.slow
@@ -195,12 +193,12 @@ def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
         detect(weights, quick(own), folder, callback=Cutter(2))
     begun = yaml.safe_load((folder / "detection.yaml").read_text())
     assert Path(begun["target"]) == weights
-    with pytest.raises(UserError, match=r"begun with other settings \(seed was 0, not 5"):
-        resume_detection(folder, replace(prepared(weights, quick(own)).config, seed=5))
+    with pytest.raises(UserError, match=r"has other settings \(seed was 0 and is 5"):
+        resume_detection(folder, replace(build_detection(weights, quick(own)).config, seed=5))
     xml = own / "Annotations" / "000.xml"
     kept = xml.read_text()
     xml.write_text(kept.replace("<difficult>0", "<difficult>1", 1))
-    with pytest.raises(UserError, match=r"pictures_read\.train was 16 pictures"):
+    with pytest.raises(UserError, match=r"image_checksums\.train was 16 images"):
         resume_detection(folder)
     xml.write_text(kept)
     with safe_open(weights, framework="pt") as file:
@@ -220,12 +218,12 @@ def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_fin
     shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
     listed = own / "ImageSets" / "Main" / "trainval.txt"
     listed.write_text("\n".join(listed.read_text().split()[1:]))
-    with pytest.raises(UserError, match=r"since the transfer was begun \(pictures_read\.train was 16 pictures"):
+    with pytest.raises(UserError, match=r"since the run started \(image_checksums\.train was 16 images"):
         resume_detection(folder)
     assert not (folder / "scratch").exists()
 
 
-class Breaker(Unwatched):
+class Breaker(DetectionCallback):
     """Breaks every picture to learn from after the first step; mends them when asked."""
 
     def __init__(self, home: Path) -> None:
@@ -247,12 +245,12 @@ def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_
     own, folder = tmp_path / "own", tmp_path / "broken"
     shutil.copytree(home, own)
     breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
-    with pytest.raises(UserError, match=r"can't be used.* Go on with: phinets detect --resume"):
+    with pytest.raises(UserError, match=r"can't be used.* Resume with: phinets detect --resume"):
         detect(run_folder, quick(own, compute=rarely), folder, callback=breaker)
     state, _ = newest_checkpoint(folder / "encoder" / "checkpoints")
     assert state is not None
     assert state["step"] == len((folder / "encoder" / "metrics.jsonl").read_text().splitlines()) > 0
-    with pytest.raises(UserError, match="16 of the 22 pictures can't be used"):
+    with pytest.raises(UserError, match="16 of the 22 images can't be used"):
         resume_detection(folder)
     breaker.mend()
     resume_detection(folder)
@@ -262,27 +260,27 @@ def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_
 def test_the_encoder_s_own_mean_and_deviation_are_used_unless_told_otherwise(
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
-    assert prepared(run_folder, quick(home)).config.pictures.pixel_mean == IMAGENET_MEAN
+    assert build_detection(run_folder, quick(home)).config.images.pixel_mean == IMAGENET_MEAN
     weights = tmp_path / "w.safetensors"
     save_file(load_file(run_folder / "backbone.safetensors"), weights, {"backbone": "resnet-tiny", "views": "ucl"})
-    assert prepared(weights, quick(home)).config.pictures.pixel_mean == CIFAR_MEAN
-    who = prepared(weights, quick(home)).subject
-    who.encoder.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
-    assert _settled(IMAGES, replace(who, said={})).pixel_mean == (0.1, 0.2, 0.3)
+    assert build_detection(weights, quick(home)).config.images.pixel_mean == CIFAR_MEAN
+    who = build_detection(weights, quick(home)).encoder
+    who.module.default_cfg = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}  # type: ignore[assignment]  # timm's
+    assert _resolve(IMAGES, replace(who, metadata={})).pixel_mean == (0.1, 0.2, 0.3)
     on_message = replace(IMAGES, data=f"voc:{home}", pixel_mean=(0.5, 0.5, 0.5))
-    assert prepared(weights, replace(QUICK, pictures=on_message)).config.pictures.pixel_mean == (0.5, 0.5, 0.5)
+    assert build_detection(weights, replace(QUICK, images=on_message)).config.images.pixel_mean == (0.5, 0.5, 0.5)
 
 
 def test_a_run_that_is_not_finished_must_be_asked_for(home: Path, run_folder: Path, tmp_path: Path) -> None:
     cut_run = tmp_path / "run"
     shutil.copytree(run_folder, cut_run)
     (cut_run / "summary.json").unlink()
-    with pytest.raises(UserError, match=r"has not come to its end: .* after step \d+\. .* or say --unfinished"):
-        prepared(cut_run, quick(home))
-    newest = prepared(cut_run, quick(home, unfinished=True)).subject
+    with pytest.raises(UserError, match=r"is unfinished: .* after step \d+\. .* or use --unfinished"):
+        build_detection(cut_run, quick(home))
+    newest = build_detection(cut_run, quick(home, unfinished=True)).encoder
     assert newest.step is not None
     named = sorted((cut_run / "checkpoints").glob("step-*.pt"))[-1]
-    assert prepared(named, quick(home)).subject.step == newest.step
+    assert build_detection(named, quick(home)).encoder.step == newest.step
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(
@@ -290,11 +288,11 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all my work")
-    with pytest.raises(UserError, match="holds no detection transfer, so it is left alone"):
+    with pytest.raises(UserError, match="holds no run of this kind"):
         detect(run_folder, quick(home), tmp_path / "mine", overwrite=True)
-    with pytest.raises(UserError, match="already holds a detection transfer"):
+    with pytest.raises(UserError, match="already holds a run"):
         detect(run_folder, quick(home), Path(record.folder))
-    with pytest.raises(UserError, match="left alone"):
+    with pytest.raises(UserError, match="holds no run"):
         detect(run_folder, quick(home), run_folder, overwrite=True)
     shutil.copytree(record.folder, tmp_path / "old")
     (tmp_path / "old" / "notes.txt").write_text("mine")
@@ -305,8 +303,8 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
 
 def test_classes_that_the_drawn_pictures_do_not_show_are_said(run_folder: Path, tmp_path: Path) -> None:
     voc(tmp_path, {"trainval": ["a", "c"], "test": ["b"]})
-    with pytest.warns(UserWarning, match="1 pictures asked about show no cat, which is left out of the mean"):
-        prepared(run_folder, quick(tmp_path))
+    with pytest.warns(UserWarning, match="1 test images show no cat, which is left out of the mean"):
+        build_detection(run_folder, quick(tmp_path))
 
 
 @pytest.mark.slow
@@ -314,10 +312,10 @@ def test_training_lowers_the_loss_and_lifts_the_precision_far_above_the_untraine
     home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
     looks = replace(QUICK.proposals, anchor_sizes=(16, 24, 32), regions=16, test_proposals=30)
-    training = replace(QUICK.training, iterations=60, batch=4, lr=0.16, drops=(48,), warmup=10)
+    training = replace(QUICK.training, iterations=60, batch=4, lr=0.16, milestones=(48,), warmup_steps=10)
     still = replace(training, iterations=1, lr=1e-9)
     first, last = (
-        detect(run_folder, quick(home, proposals=looks, training=how), tmp_path / name).summary.arms[0]
+        detect(run_folder, quick(home, proposals=looks, training=how), tmp_path / name).summary.detectors[0]
         for name, how in (("first", still), ("last", training))
     )
     assert last.loss_last < 0.5 * last.loss_first
@@ -328,23 +326,14 @@ def test_training_lowers_the_loss_and_lifts_the_precision_far_above_the_untraine
 class Whole(torch.nn.Module):
     """A detector that finds one thing: the whole picture."""
 
-    def find(self, pictures: list[torch.Tensor]) -> list[Found]:
+    def detect(self, pictures: list[torch.Tensor]) -> list[Detections]:
         height, width = pictures[0].shape[1:]
-        return [Found(np.array([[0.0, 0.0, width, height]]), np.array([0]), np.array([1.0]))]
+        return [Detections(np.array([[0.0, 0.0, width, height]]), np.array([0]), np.array([1.0]))]
 
 
 def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp_path: Path) -> None:
     home = voc(tmp_path / "voc")
     config = quick(home)
-    trial = Trial(
-        config=config,
-        backbone="resnet-tiny",
-        scenes=prepared(run_folder, config).scenes,
-        device=torch.device("cpu"),
-        identity={},
-        folder=tmp_path,
-        signals=Signals(),
-        callback=Unwatched(),
-    )
-    (found,) = found_in(trial, Whole())  # type: ignore[arg-type]
+    trainer = DetectionTrainer(build_detection(run_folder, config), tmp_path, Signals(), DetectionCallback())
+    (found,) = trainer.test(Whole())  # type: ignore[arg-type]
     assert found.boxes.tolist() == [[0, 0, 40, 30]]

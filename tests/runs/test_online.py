@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from phinets.config.run import DataOptions
-from phinets.data.home import resolve_data_name
+from phinets.data.locations import resolve_data_name
 from phinets.runs.trainer import resume, run
 from tests.runs.test_pretrain import TINY, Listener
 from tests.runs.test_resume import assert_same_end, cut_off

@@ -10,19 +10,19 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
-from phinets.config.detection import Detection, detection_recipe
+from phinets.cli.command import Outcome, parse_words
+from phinets.config.detection import DetectionConfig, detection_recipe
 from phinets.config.errors import UserError
-from phinets.runtime.process import leaving_at_once
+from phinets.config.plain import to_plain
+from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
-    from phinets.config.detection_record import DetectionRecord
+    from phinets.config.detection import DetectionRecord
 
 
 @dataclass(frozen=True, kw_only=True)
 class Detect:
-    """Fine-tune a detector (Faster R-CNN, C4) from an encoder on pictures with boxes, and tell its average precision.
+    """Fine-tune a detector (Faster R-CNN, C4) from an encoder on annotated images, and report its average precision.
 
     Example: phinets detect runs/first --data voc:VOCdevkit/VOC2007 --recipe paper --scratch --out runs/voc
     """
@@ -37,18 +37,17 @@ class Detect:
     overwrite: bool = False
     """Replace the transfer that is in the folder."""
     resume: Path | None = None
-    """Go on with the transfer in this folder from its last checkpoint; only device and such may change."""
-    how: Detection = field(default_factory=Detection)
+    """Resume the run in this folder from its last checkpoint; only compute options may change."""
+    how: DetectionConfig = field(default_factory=DetectionConfig)
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
 
 
 def command(words: list[str]) -> Outcome:
-    """Parse, train, judge, and give the summary."""
+    """Parse, train, evaluate, and give the summary."""
     options = parse(words)
-    with leaving_at_once():
+    with exit_on_interrupt():
         from phinets.runs.detect import detect, resume_detection
-        from phinets.runs.detect_folder import to_json
 
     with Terminal(Console(stderr=True)) as terminal:
         if options.resume is not None:
@@ -56,7 +55,7 @@ def command(words: list[str]) -> Outcome:
         else:
             assert options.target is not None
             record = detect(options.target, options.how, options.out, overwrite=options.overwrite, callback=terminal)
-    document = {"folder": record.folder, **to_json(record.summary), "protocol": record.summary.describe()}
+    document = {"folder": record.folder, **to_plain(record.summary), "protocol": record.summary.describe()}
     return Outcome(document, lambda console: _show(console, record))
 
 
@@ -68,9 +67,9 @@ def parse(words: list[str]) -> Detect:
             raise UserError("--resume knows encoder and folder: leave out the encoder, --out and --overwrite.")
         return options
     if options.target is None:
-        raise UserError("say whose encoder: phinets detect RUN --data voc:PATH, or go on with --resume FOLDER.")
-    if not options.how.pictures.data:
-        raise UserError("say which annotated pictures: --data voc:PATH, in VOC's layout.")
+        raise UserError("name the encoder: phinets detect RUN --data voc:PATH, or resume with --resume FOLDER.")
+    if not options.how.images.data:
+        raise UserError("name the annotated images: --data voc:PATH, in VOC's layout.")
     return options
 
 
@@ -83,48 +82,48 @@ def _start(words: list[str]) -> Detect:
         raise UserError("--recipe and --resume both say where to start. Use one of them.")
     if named.resume is None:
         return Detect(how=detection_recipe(named.recipe or "pocket"))
-    with leaving_at_once():
-        from phinets.runs.detect_folder import read_begun
+    with exit_on_interrupt():
+        from phinets.runs.detect import read_start
 
-    return Detect(how=read_begun(named.resume).config)
+    return Detect(how=read_start(named.resume).config)
 
 
 class Terminal:
-    """An onlooker that shows the work on a console."""
+    """Shows progress on a console."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.bar = Progress(console=console, transient=True, disable=not console.is_terminal)
         self.task: TaskID | None = None
-        self.steps, self.said = 0, 0
+        self.steps, self.last_step = 0, 0
 
-    def on_start(self, folder: Path, arm: str, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
         """Say what is about to happen, and where."""
-        self.on_message(f"{arm}: {steps} steps{f', going on after {done}' if done else ''} → {folder}")
-        self.steps, self.said = steps, done
-        self.task = self._anew(arm, steps, done)
+        self.on_message(f"{name}: {steps} steps{f', resumed after {done}' if done else ''} → {folder}")
+        self.steps, self.last_step = steps, done
+        self.task = self._new_task(name, steps, done)
 
     def on_step(self, row: Mapping[str, Any]) -> None:
         """Move the bar; where there is no terminal, say a line for every tenth of the way."""
         loss = f"loss {row['loss']:.3f}"
         if self.task is not None:
             self.bar.update(self.task, completed=row["step"], description=loss)
-        if not self.console.is_terminal and row["step"] >= self.said + self.steps / 10:
-            self.said = row["step"]
+        if not self.console.is_terminal and row["step"] >= self.last_step + self.steps / 10:
+            self.last_step = row["step"]
             self.on_message(f"step {row['step']}/{self.steps} {loss}")
 
-    def asked(self, pictures: int, of: int) -> None:
+    def on_test(self, done: int, total: int) -> None:
         """Move a bar of its own."""
-        if pictures == 1:
-            self.task = self._anew("test pictures", of, 0)
+        if done == 1:
+            self.task = self._new_task("test images", total, 0)
         if self.task is not None:
-            self.bar.update(self.task, completed=pictures)
+            self.bar.update(self.task, completed=done)
 
     def on_message(self, text: str) -> None:
         """Say it above the bar."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _anew(self, what: str, steps: int, done: int) -> TaskID:
+    def _new_task(self, what: str, steps: int, done: int) -> TaskID:
         if self.task is not None:
             self.bar.remove_task(self.task)
         return self.bar.add_task(what, total=steps, completed=done)
@@ -143,7 +142,7 @@ def _show(console: Console, record: "DetectionRecord") -> None:
     console.print(precision_table(record.summary))
     console.print(class_table(record.summary))
     if record.summary.paper is None:
-        why = "The paper's table is of all of VOC 2007 (or 2007 + 2012); other pictures don't compare with it."
+        why = "The paper's table is of all of VOC 2007 (or 2007 + 2012); other images don't compare with it."
     else:
         why = "The paper's figures are Detectron2's on VOC 2007, R50-C4: compare with --metric voc07 --recipe paper."
     console.print(why, highlight=False)

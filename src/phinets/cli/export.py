@@ -8,13 +8,12 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from phinets.cli.outcome import Outcome
+from phinets.cli.command import Outcome, parse_words
 from phinets.cli.output import require_free
-from phinets.cli.parsing import parse_words
 from phinets.config.errors import UserError, look_up
 from phinets.config.export import ExportOptions
 from phinets.export import TARGET_MODULES
-from phinets.runtime.process import leaving_at_once
+from phinets.runtime.process import exit_on_interrupt
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Options:
 def command(words: list[str]) -> Outcome:
     """Check, write, read back."""
     options = parse_words(Options, "export", words)
-    with leaving_at_once():  # torch is imported here, after --help and bad options
+    with exit_on_interrupt():  # torch is imported here, after --help and bad options
         from phinets.export.export import card_path, output_path, plan_export
 
     out = output_path(options.target, options.to, options.export, options.out)

@@ -8,8 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from phinets.cli.outcome import Outcome
-from phinets.cli.parsing import parse_words
+from phinets.cli.command import Outcome, parse_words
 from phinets.config.methods import METHODS, describe
 from phinets.config.views import PLANS
 from phinets.runs.recipes import BENCHMARKS, RECIPES, describe_benchmark, describe_recipe

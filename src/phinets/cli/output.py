@@ -28,7 +28,7 @@ def require_free(path: Path | None, overwrite: bool, option: str = "--out") -> N
         raise UserError(f"'{path}' is already there. Choose another {option}, or say --overwrite to replace it.")
 
 
-def require_drawable(path: Path, overwrite: bool, option: str) -> None:
+def require_figure_path(path: Path, overwrite: bool, option: str) -> None:
     """Refuse a place that is taken, or whose ending names no format of pictures."""
     from matplotlib.figure import Figure
 

@@ -1,30 +1,69 @@
-"""Average precision of detections: COCO's, and VOC's two."""
+"""Average precision of detections: COCO's, and VOC's two.
+
+A box is (left, top, right, bottom) in pixels from 0, half-open: right and bottom lie just behind the last pixel.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phinets.config.detection import MetricName
-from phinets.detection.boxes import Floats, Found, Truth, overlap
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 THRESHOLDS: Floats = np.linspace(0.5, 0.95, 10)
-"""How much a detection must have in common with an object: .50, .55, …, .95."""
+"""IoU of a detection with its object: .50, .55, …, .95."""
 VOC_THRESHOLDS: Floats = np.arange(50, 100, 5) / 100
 """The same in Detectron2's evaluation of VOC, which differs in the last bit of some."""
 VOC07_LEVELS: Floats = np.arange(0.0, 1.1, 0.1)
 """The 11 levels of recall, as VOC's evaluation in Detectron2 writes them, to the bit: .30000000000000004 is above the
 recall of 3 objects of 10, which therefore reach 3 levels, not 4. Its figures, the paper's too, are made with these."""
-MOST = 100
-"""Detections of a picture and class that count, the surest first."""
+MAX_DETECTIONS = 100
+"""COCO's limit per image and class; the highest scores count."""
 
-Flags = NDArray[np.bool_]
+
+class GroundTruth(NamedTuple):
+    """The objects of an image."""
+
+    boxes: Floats
+    """(n, 4)."""
+    labels: NDArray[np.int64]
+    """(n,), classes from 0."""
+    difficult: Flags
+    """(n,), objects that count neither as detected nor as missed."""
+
+
+class Detections(NamedTuple):
+    """A detector's output for an image."""
+
+    boxes: Floats
+    """(n, 4)."""
+    labels: NDArray[np.int64]
+    """(n,), classes from 0."""
+    scores: Floats
+    """(n,)."""
+
+
+def box_iou(one: Floats, other: Floats) -> Floats:
+    """Intersection over union of every box of `one` (n, 4) with every box of `other` (m, 4): (n, m), in [0, 1]."""
+    low = np.maximum(one[:, None, :2], other[None, :, :2])
+    high = np.minimum(one[:, None, 2:], other[None, :, 2:])
+    intersection = np.prod(np.clip(high - low, 0.0, None), axis=2)
+    union = _box_area(one)[:, None] + _box_area(other)[None, :] - intersection
+    return np.asarray(np.divide(intersection, union, out=np.zeros_like(intersection), where=intersection > 0))
+
+
+def _box_area(boxes: Floats) -> Floats:
+    return np.asarray(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
 
 @dataclass(frozen=True)
-class Precisions:
-    """Average precision in [0, 1] by threshold and class; NaN where a class has no object to be found."""
+class PrecisionTable:
+    """Average precision in [0, 1] by threshold and class; NaN for a class without objects."""
 
     table: Floats
     """(thresholds, classes)."""
@@ -36,12 +75,12 @@ class Precisions:
 
     @property
     def ap50(self) -> float:
-        """The mean over classes at half in common."""
+        """The mean over classes at IoU .50."""
         return _mean(self.table[0])
 
     @property
     def ap75(self) -> float:
-        """The mean over classes at three quarters in common."""
+        """The mean over classes at IoU .75."""
         return _mean(self.table[5])
 
     @property
@@ -52,103 +91,107 @@ class Precisions:
 
 @dataclass(frozen=True)
 class Metric:
-    """Which object a detection stands for, and how a curve of precision over recall becomes one number."""
+    """How detections are matched to objects, and how a precision-recall curve becomes one number."""
 
-    matched: Callable[[Floats, Flags], tuple[Flags, Flags]]
+    match: Callable[[Floats, Flags], tuple[Flags, Flags]]
     area: Callable[[Floats, Floats], float]
-    most: int | None
+    max_detections: int | None
 
 
 def average_precision(
-    truths: Sequence[Truth], found: Sequence[Found], classes: int, metric: MetricName = "coco"
-) -> Precisions:
-    """Average precision of what was found in pictures, one `Found` for each `Truth`.
+    truths: Sequence[GroundTruth], detections: Sequence[Detections], classes: int, metric: MetricName = "coco"
+) -> PrecisionTable:
+    """Average precision over images, one `Detections` for each `GroundTruth`.
 
-    Detections of a class are taken over all pictures, the surest first. One that stands for an object is right; for a
-    difficult one, it counts neither way; else it is wrong. precision = right / (right + wrong), recall = right /
+    Detections of a class are sorted by score over all images. One that matches an object is a true positive; one that
+    matches a difficult object is ignored; any other is a false positive. precision = TP / (TP + FP), recall = TP /
     objects that are not difficult.
     """
-    assert len(truths) == len(found)
-    columns = [_class_precision(truths, found, label, METRICS[metric]) for label in range(classes)]
-    return Precisions(np.stack(columns, axis=1) if columns else np.zeros((len(THRESHOLDS), 0)))
+    assert len(truths) == len(detections)
+    columns = [_class_precision(truths, detections, label, METRICS[metric]) for label in range(classes)]
+    return PrecisionTable(np.stack(columns, axis=1) if columns else np.zeros((len(THRESHOLDS), 0)))
 
 
-def _class_precision(truths: Sequence[Truth], found: Sequence[Found], label: int, metric: Metric) -> Floats:
-    """(thresholds,), NaN where there is nothing to be found."""
-    pictures = list(_of_class(truths, found, label))
-    objects = sum(int((~truth.difficult).sum()) for truth, _ in pictures)
+def _class_precision(
+    truths: Sequence[GroundTruth], detections: Sequence[Detections], label: int, metric: Metric
+) -> Floats:
+    """(thresholds,), NaN where there is no object."""
+    images = list(_of_class(truths, detections, label))
+    objects = sum(int((~truth.difficult).sum()) for truth, _ in images)
     if objects == 0:
         return np.full(len(THRESHOLDS), np.nan)
-    scores, right, counts = [], [], []
-    for truth, said in pictures:
-        order = np.argsort(-said.scores, kind="stable")[: metric.most]
-        stands_for, ignored = metric.matched(overlap(said.boxes[order], truth.boxes), truth.difficult)
-        scores.append(said.scores[order])
-        right.append(stands_for & ~ignored)
+    scores, positives, counts = [], [], []
+    for truth, detected in images:
+        order = np.argsort(-detected.scores, kind="stable")[: metric.max_detections]
+        matches, ignored = metric.match(box_iou(detected.boxes[order], truth.boxes), truth.difficult)
+        scores.append(detected.scores[order])
+        positives.append(matches & ~ignored)
         counts.append(~ignored)
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    every, considered = np.concatenate(right, axis=1)[:, order], np.concatenate(counts, axis=1)[:, order]
-    return np.array([_area(metric, *row, objects) for row in zip(every, considered, strict=True)])
+    true_positive, counted = np.concatenate(positives, axis=1)[:, order], np.concatenate(counts, axis=1)[:, order]
+    return np.array([_area(metric, *row, objects) for row in zip(true_positive, counted, strict=True)])
 
 
-def _area(metric: Metric, right: Flags, considered: Flags, objects: int) -> float:
-    """The number of one threshold. What does not count leaves the curve where it is."""
-    hits = np.cumsum(right, dtype=np.float64)
-    wrong = np.cumsum(considered & ~right, dtype=np.float64)
-    return metric.area(hits / objects, hits / np.maximum(hits + wrong, np.spacing(1.0)))
+def _area(metric: Metric, true_positive: Flags, counted: Flags, objects: int) -> float:
+    """The number of one threshold. Ignored detections leave the curve as it is."""
+    right = np.cumsum(true_positive, dtype=np.float64)
+    wrong = np.cumsum(counted & ~true_positive, dtype=np.float64)
+    return metric.area(right / objects, right / np.maximum(right + wrong, np.spacing(1.0)))
 
 
-def _of_class(truths: Sequence[Truth], found: Sequence[Found], label: int) -> Iterator[tuple[Truth, Found]]:
-    for truth, said in zip(truths, found, strict=True):
-        objects, guesses = truth.labels == label, said.labels == label
+def _of_class(
+    truths: Sequence[GroundTruth], detections: Sequence[Detections], label: int
+) -> Iterator[tuple[GroundTruth, Detections]]:
+    for truth, detected in zip(truths, detections, strict=True):
+        objects, guesses = truth.labels == label, detected.labels == label
         if objects.any() or guesses.any():
-            yield Truth(*(part[objects] for part in truth)), Found(*(part[guesses] for part in said))
+            yield GroundTruth(*(x[objects] for x in truth)), Detections(*(x[guesses] for x in detected))
 
 
-def coco_matches(common: Floats, difficult: Flags) -> tuple[Flags, Flags]:
-    """COCO's rule: the surest detection first takes the free object that it has most in common with.
+def coco_matches(iou: Floats, difficult: Flags) -> tuple[Flags, Flags]:
+    """COCO's rule: detections, by falling score, each take the free object of the highest IoU.
 
-    An object that counts goes before a difficult one. common: (detections, objects), the surest first; gives whether
-    each stands for an object, and whether that one is difficult, both (thresholds, detections).
+    An object that counts goes before a difficult one. iou: (detections, objects), by falling score; gives whether each
+    detection matches an object, and whether that one is difficult, both (thresholds, detections).
     """
-    matched = np.zeros((len(THRESHOLDS), len(common)), dtype=bool)
-    ignored = matched.copy()
+    matches = np.zeros((len(THRESHOLDS), len(iou)), dtype=bool)
+    ignored = matches.copy()
     free = np.ones((len(THRESHOLDS), len(difficult)), dtype=bool)
     levels, rows = np.minimum(THRESHOLDS, 1 - 1e-10)[:, None], np.arange(len(THRESHOLDS))
-    for number, shares in enumerate(common if len(difficult) else []):
-        fits = free & (shares >= levels)
+    for number, row in enumerate(iou if len(difficult) else []):
+        fits = free & (row >= levels)
         counting = fits & ~difficult
         fits = np.where(counting.any(1, keepdims=True), counting, fits)
-        best = _last_argmax(np.where(fits, shares, -1.0))
-        matched[:, number] = fits.any(1)
-        ignored[:, number] = matched[:, number] & difficult[best]
-        free[rows, best] &= ~matched[:, number]
-    return matched, ignored
+        best = _last_argmax(np.where(fits, row, -1.0))
+        matches[:, number] = fits.any(1)
+        ignored[:, number] = matches[:, number] & difficult[best]
+        free[rows, best] &= ~matches[:, number]
+    return matches, ignored
 
 
-def voc_matches(common: Floats, difficult: Flags) -> tuple[Flags, Flags]:
-    """VOC's rule: a detection stands for the object that it has most in common with; a second one for it is wrong.
+def voc_matches(iou: Floats, difficult: Flags) -> tuple[Flags, Flags]:
+    """VOC's rule: a detection matches the object of the highest IoU; a second one for it is a false positive.
 
     A difficult object takes any number of them. Shapes as in `coco_matches`.
     """
-    matched = np.zeros((len(THRESHOLDS), len(common)), dtype=bool)
-    ignored = matched.copy()
+    matches = np.zeros((len(THRESHOLDS), len(iou)), dtype=bool)
+    ignored = matches.copy()
     free = np.ones((len(THRESHOLDS), len(difficult)), dtype=bool)
-    for number, shares in enumerate(common if len(difficult) else []):
-        best = int(shares.argmax())
-        fits = shares[best] > VOC_THRESHOLDS  # more than, as VOC's devkit and Detectron2 have it; COCO: at least
-        matched[:, number] = fits & free[:, best]
+    for number, row in enumerate(iou if len(difficult) else []):
+        best = int(row.argmax())
+        fits = row[best] > VOC_THRESHOLDS  # more than, as VOC's devkit and Detectron2 have it; COCO: at least
+        matches[:, number] = fits & free[:, best]
         ignored[:, number] = fits & difficult[best]
         free[:, best] &= ~fits | difficult[best]
-    return matched, ignored
+    return matches, ignored
 
 
 def _last_argmax(values: Floats) -> NDArray[np.intp]:
-    """Where each row is largest, the last place among equals, as COCO's own evaluation has it."""
+    """The column of each row's maximum, the last among equals, as in COCO's own evaluation."""
     return np.asarray(values.shape[1] - 1 - values[:, ::-1].argmax(1))
 
 
-def interpolated(levels: Floats) -> Callable[[Floats, Floats], float]:
+def interpolate(levels: Floats) -> Callable[[Floats, Floats], float]:
     """The mean, over some levels of recall, of the best precision at that recall or a higher one."""
 
     def area(recall: Floats, precision: Floats) -> float:
@@ -165,12 +208,12 @@ def whole_area(recall: Floats, precision: Floats) -> float:
 
 
 def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+    finite = values[~np.isnan(values)]
+    return float(finite.mean()) if finite.size else float("nan")
 
 
 METRICS: Mapping[MetricName, Metric] = {
-    "coco": Metric(coco_matches, interpolated(np.linspace(0.0, 1.0, 101)), MOST),
-    "voc07": Metric(voc_matches, interpolated(VOC07_LEVELS), None),
+    "coco": Metric(coco_matches, interpolate(np.linspace(0.0, 1.0, 101)), MAX_DETECTIONS),
+    "voc07": Metric(voc_matches, interpolate(VOC07_LEVELS), None),
     "voc12": Metric(voc_matches, whole_area, None),
 }

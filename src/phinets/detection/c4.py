@@ -1,7 +1,7 @@
-"""Faster R-CNN in the C4 layout: a ResNet up to layer3 sees the picture, its layer4 each region (Ren et al. 2015).
+"""Faster R-CNN in the C4 layout: a ResNet up to layer3 for the image, its layer4 for each region (Ren et al. 2015).
 
-Proposals, matching, losses and the choice of detections are torchvision's. As in Detectron2: RoIAlign of 14 × 14 on the
-one map, sampled as densely as its pixels; a batch norm after layer4; the predictors' first weights.
+Proposals, matching, losses and the selection of detections are torchvision's. As in Detectron2: RoIAlign of 14 × 14 on
+the one map, sampled as densely as its pixels; a batch norm after layer4; the initialization of the predictors.
 """
 
 from collections.abc import Sequence
@@ -16,55 +16,55 @@ from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork, RPNHead
 from torchvision.ops import roi_align
 
-from phinets.backbones.frozen import frozen
+from phinets.backbones import frozen
 from phinets.config.detection import Proposals
 from phinets.config.errors import UserError
-from phinets.detection.boxes import Found
-from phinets.detection.lessons import Shown
+from phinets.detection.average_precision import Detections
+from phinets.detection.loader import Sample
 from phinets.views import random_stream
 
 REGION = 14
-"""Side of the piece of the map that stands for a region; layer4 halves it."""
-TRIAL = 64
-"""Side of the picture that an encoder's layout is tried on."""
+"""Side of a pooled region; layer4 halves it."""
+PROBE_SIDE = 64
+"""Side of the image that an encoder's layout is checked with."""
 STAGES = ("layer1", "layer2", "layer3", "layer4")
 
 
-class Trunk(nn.Sequential):
-    """A ResNet from the picture to the end of layer3: (n, 3, h, w) → (n, channels, h / stride, w / stride)."""
+class Backbone(nn.Sequential):
+    """A ResNet from the image to the end of layer3: (n, 3, h, w) → (n, channels, h / stride, w / stride)."""
 
     stride: int
     channels: int
 
 
 class Head(nn.Sequential):
-    """Of each region: layer4, a batch norm, the mean over places: (n, channels, 14, 14) → (n, features)."""
+    """For each region layer4, a batch norm, and average pooling: (n, channels, 14, 14) → (n, features)."""
 
     features: int
 
 
-def cut(encoder: nn.Module) -> tuple[Trunk, Head]:
-    """A copy of an encoder as trunk and head, if it has the layout of torchvision's ResNets.
+def split_encoder(encoder: nn.Module) -> tuple[Backbone, Head]:
+    """A copy of an encoder as backbone and head, if it has the layout of torchvision's ResNets.
 
-    Whether it has is tried: the mean of layer4 of the trunk's map must be the encoder's own feature.
+    The check: the mean of layer4 of the backbone's map must be the encoder's own feature.
     """
     encoder = deepcopy(encoder).float().cpu()
-    parts = dict(encoder.named_children())
-    missing = [name for name in ("conv1", "bn1", *STAGES) if name not in parts]
+    children = dict(encoder.named_children())
+    missing = [name for name in ("conv1", "bn1", *STAGES) if name not in children]
     if missing:
-        raise UserError(f"a C4 detector can't be cut from this encoder: it has no {', '.join(missing)}. {CURE}")
-    stem = [("conv1", parts["conv1"]), ("bn1", parts["bn1"])]
-    stem.append(("relu", parts.get("relu") or parts.get("act1") or nn.ReLU(inplace=True)))
-    stem += [(name, parts[name]) for name in ("maxpool", *STAGES[:3]) if name in parts]
-    trunk, head = Trunk(), Head()
-    for name, part in stem:
-        trunk.add_module(name, part)
-    head.add_module("layer4", parts["layer4"])
-    _measure(encoder, trunk, head)
+        raise UserError(f"this encoder does not fit a C4 detector: it has no {', '.join(missing)}. {CURE}")
+    stem = [("conv1", children["conv1"]), ("bn1", children["bn1"])]
+    stem.append(("relu", children.get("relu") or children.get("act1") or nn.ReLU(inplace=True)))
+    stem += [(name, children[name]) for name in ("maxpool", *STAGES[:3]) if name in children]
+    backbone, head = Backbone(), Head()
+    for name, child in stem:
+        backbone.add_module(name, child)
+    head.add_module("layer4", children["layer4"])
+    _measure(encoder, backbone, head)
     head.add_module("norm", nn.BatchNorm2d(head.features))
     head.add_module("pool", nn.AdaptiveAvgPool2d(1))
     head.add_module("flat", nn.Flatten())
-    return trunk, head
+    return backbone, head
 
 
 CURE = (
@@ -73,31 +73,31 @@ CURE = (
 )
 
 
-def _measure(encoder: nn.Module, trunk: Trunk, head: Head) -> None:
-    """Note stride and channels, once trunk and head are seen to be all that the encoder does."""
-    picture = torch.rand(1, 3, TRIAL, TRIAL, generator=random_stream(0, "trial"))
+def _measure(encoder: nn.Module, backbone: Backbone, head: Head) -> None:
+    """Set stride and channels, after the check that backbone and head compute the encoder's feature."""
+    image = torch.rand(1, 3, PROBE_SIDE, PROBE_SIDE, generator=random_stream(0, "trial"))
     with frozen(encoder):
-        wanted, places = encoder(picture), trunk(picture)
-        deep = head(places)
-    same = deep.ndim == 4 and wanted.shape == deep.shape[:2]
-    if not same or not torch.allclose(deep.mean((2, 3)), wanted, rtol=1e-4, atol=1e-5):
+        feature, feature_map = encoder(image), backbone(image)
+        head_map = head(feature_map)
+    same = head_map.ndim == 4 and feature.shape == head_map.shape[:2]
+    if not same or not torch.allclose(head_map.mean((2, 3)), feature, rtol=1e-4, atol=1e-5):
         raise UserError(
-            "a C4 detector can't be cut from this encoder: its parts are named as torchvision's, but it does more than "
-            f"stem, layer1 … layer4 and a mean over places. {CURE}"
+            "this encoder does not fit a C4 detector: it has torchvision's names, but computes more than stem, layer1 … "
+            f"layer4 and average pooling. {CURE}"
         )
-    trunk.stride, trunk.channels = TRIAL // places.shape[-1], places.shape[1]
-    head.features = deep.shape[1]
+    backbone.stride, backbone.channels = PROBE_SIDE // feature_map.shape[-1], feature_map.shape[1]
+    head.features = head_map.shape[1]
 
 
 class Predictor(nn.Module):
-    """Of each region's feature: how likely each class is, the first being none, and a box for each of them."""
+    """For each region's feature: a score for each class, the first being the background, and a box for each."""
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
         self.cls_score = nn.Linear(features, classes + 1)
         self.bbox_pred = nn.Linear(features, 4 * (classes + 1))
-        for layer, spread in ((self.cls_score, 0.01), (self.bbox_pred, 0.001)):
-            nn.init.normal_(layer.weight, std=spread)
+        for layer, std in ((self.cls_score, 0.01), (self.bbox_pred, 0.001)):
+            nn.init.normal_(layer.weight, std=std)
             nn.init.zeros_(layer.bias)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,7 +105,7 @@ class Predictor(nn.Module):
 
 
 class RegionPool(nn.Module):
-    """The piece of the one map under each proposal, 14 × 14."""
+    """The map under each proposal, 14 × 14."""
 
     def __init__(self, stride: int) -> None:
         super().__init__()
@@ -119,21 +119,21 @@ class RegionPool(nn.Module):
 
 
 class Detector(nn.Module):
-    """Pictures → in training the four losses, otherwise what is found."""
+    """Images → in training the four losses, otherwise detections."""
 
-    def __init__(self, encoder: nn.Module, classes: int, looks: Proposals) -> None:
+    def __init__(self, encoder: nn.Module, classes: int, options: Proposals) -> None:
         super().__init__()
-        self.trunk, head = cut(encoder)
-        sizes, ratios = (looks.anchor_sizes,), (looks.anchor_ratios,)
+        self.trunk, head = split_encoder(encoder)
+        sizes, ratios = (options.anchor_sizes,), (options.anchor_ratios,)
         self.rpn = RegionProposalNetwork(
             AnchorGenerator(sizes, ratios),
-            RPNHead(self.trunk.channels, len(looks.anchor_sizes) * len(looks.anchor_ratios)),
+            RPNHead(self.trunk.channels, len(options.anchor_sizes) * len(options.anchor_ratios)),
             fg_iou_thresh=0.7,
             bg_iou_thresh=0.3,
-            batch_size_per_image=looks.anchors_learned,
+            batch_size_per_image=options.anchors_per_image,
             positive_fraction=0.5,
-            pre_nms_top_n={"training": looks.train_candidates, "testing": looks.test_candidates},
-            post_nms_top_n={"training": looks.train_proposals, "testing": looks.test_proposals},
+            pre_nms_top_n={"training": options.train_candidates, "testing": options.test_candidates},
+            post_nms_top_n={"training": options.train_proposals, "testing": options.test_proposals},
             nms_thresh=0.7,
         )
         self.roi_heads = RoIHeads(
@@ -142,7 +142,7 @@ class Detector(nn.Module):
             Predictor(head.features, classes),
             fg_iou_thresh=0.5,
             bg_iou_thresh=0.5,
-            batch_size_per_image=looks.regions,
+            batch_size_per_image=options.regions,
             positive_fraction=0.25,
             bbox_reg_weights=(10.0, 10.0, 5.0, 5.0),
             score_thresh=0.05,
@@ -150,45 +150,45 @@ class Detector(nn.Module):
             detections_per_img=100,
         )
 
-    def forward(self, pictures: Sequence[Shown]) -> dict[str, Tensor]:
-        """The losses: of objectness and boxes of anchors, of classes and boxes of regions."""
+    def forward(self, samples: Sequence[Sample]) -> dict[str, Tensor]:
+        """The losses: objectness and boxes of anchors, classes and boxes of regions."""
         assert self.training
-        images = self._stacked([picture.pixels for picture in pictures])
-        targets = [{"boxes": p.boxes, "labels": p.labels + 1} for p in pictures]  # 0 is nothing
+        images = self._batch([sample.pixels for sample in samples])
+        targets = [{"boxes": s.boxes, "labels": s.labels + 1} for s in samples]  # 0 is the background
         maps = {"0": self.trunk(images.tensors)}
-        proposals, of_anchors = self.rpn(images, maps, targets)
-        _, of_regions = self.roi_heads(maps, proposals, images.image_sizes, targets)
-        return {**of_anchors, **of_regions}
+        proposals, anchor_losses = self.rpn(images, maps, targets)
+        _, region_losses = self.roi_heads(maps, proposals, images.image_sizes, targets)
+        return {**anchor_losses, **region_losses}
 
-    def find(self, pictures: Sequence[Tensor]) -> list[Found]:
-        """What is on each picture (3, h, w), in its own pixels; the weights stay as they are."""
+    def detect(self, images: Sequence[Tensor]) -> list[Detections]:
+        """Detections on each image (3, h, w), in its own pixels; nothing is trained."""
         with frozen(self):
-            images = self._stacked(pictures)
-            maps = {"0": self.trunk(images.tensors)}
-            proposals, _ = self.rpn(images, maps)
-            said, _ = self.roi_heads(maps, proposals, images.image_sizes)
+            batch = self._batch(images)
+            maps = {"0": self.trunk(batch.tensors)}
+            proposals, _ = self.rpn(batch, maps)
+            outputs, _ = self.roi_heads(maps, proposals, batch.image_sizes)
         return [
-            Found(
+            Detections(
                 one["boxes"].cpu().numpy().astype(np.float64),
                 one["labels"].cpu().numpy() - 1,
                 one["scores"].cpu().numpy().astype(np.float64),
             )
-            for one in said
+            for one in outputs
         ]
 
-    def _stacked(self, pictures: Sequence[Tensor]) -> ImageList:
-        """The pictures as one batch, gray below and to the right up to whole strides."""
-        sizes = [(int(p.shape[1]), int(p.shape[2])) for p in pictures]
+    def _batch(self, images: Sequence[Tensor]) -> ImageList:
+        """One batch, padded below and to the right to whole strides."""
+        sizes = [(int(p.shape[1]), int(p.shape[2])) for p in images]
         stride = self.trunk.stride
         height, width = (-(-max(side) // stride) * stride for side in zip(*sizes, strict=True))
-        batch = pictures[0].new_zeros(len(pictures), 3, height, width)
-        for place, picture, (h, w) in zip(batch, pictures, sizes, strict=True):
-            place[:, :h, :w] = picture
+        batch = images[0].new_zeros(len(images), 3, height, width)
+        for target, image, (h, w) in zip(batch, images, sizes, strict=True):
+            target[:, :h, :w] = image
         return ImageList(batch, sizes)
 
 
-def fresh_detector(encoder: nn.Module, classes: int, looks: Proposals, seed: int) -> Detector:
-    """A detector around a copy of an encoder; what is new in it is drawn by the seed alone."""
+def fresh_detector(encoder: nn.Module, classes: int, options: Proposals, seed: int) -> Detector:
+    """A detector with a copy of an encoder; the seed alone decides its new weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_stream(seed, "detector").initial_seed())
-        return Detector(encoder, classes, looks)
+        return Detector(encoder, classes, options)

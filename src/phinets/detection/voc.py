@@ -1,97 +1,225 @@
-"""Annotated pictures in VOC's layout: Annotations/*.xml, JPEGImages/*, ImageSets/Main/*.txt."""
+"""Annotated images in VOC's layout: Annotations/*.xml, JPEGImages/*, ImageSets/Main/*.txt."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 from zlib import crc32
 
 import numpy as np
 import torch
+from PIL import Image
 
-from phinets.config.detection import Pictures
+from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError, look_up
-from phinets.data.pictures import ENDINGS, shown
-from phinets.detection.annotation import Annotated, annotated
-from phinets.detection.boxes import Truth
+from phinets.data.decode import ENDINGS, FORMATS, ORIENTATION, SIDEWAYS, printable
+from phinets.detection.average_precision import Floats, GroundTruth
 from phinets.views import random_stream
+
+TOLERANCE = 1.0
+"""Pixels by which a box may exceed the image before it is refused; some tools count from 0, others from 1."""
+EDGES = ("xmin", "ymin", "xmax", "ymax")
+
+
+class Annotation(NamedTuple):
+    """An image and its objects by name."""
+
+    path: Path
+    width: int
+    height: int
+    names: tuple[str, ...]
+    boxes: Floats
+    """(n, 4), from 0 and half-open."""
+    difficult: tuple[bool, ...]
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Refuses a document that defines entities of its own, which could unfold into gigabytes."""
+
+    def doctype(self, name: str, public: str | None, system: str | None) -> None:
+        raise UserError("it has a DOCTYPE, which VOC's annotations don't have. Remove it")
+
+
+def read_annotation(xml: Path, picture: Path) -> Annotation:
+    """The annotation in a file, checked against its image.
+
+    VOC counts pixels from 1 and its boxes hold their last pixel. Here they count from 0 and end behind it, as in
+    Detectron2: (xmin − 1, ymin − 1, xmax, ymax).
+    """
+    width, height = upright_size(picture)
+    try:
+        root = _root(xml)
+        _require_size(root, width, height)
+        objects = root.findall("object")
+        names = tuple(_text(element, "name") for element in objects)
+        boxes = [_box(element, width, height) for element in objects]
+        difficult = tuple(_is_difficult(element) for element in objects)
+    except UserError as error:
+        raise UserError(f"the annotation '{printable(xml)}' can't be used: {error}.") from error
+    return Annotation(picture, width, height, names, np.array(boxes, np.float64).reshape(-1, 4), difficult)
+
+
+def upright_size(picture: Path) -> tuple[int, int]:
+    """Width and height in the upright orientation, from the file's header."""
+    try:
+        with Image.open(picture, formats=FORMATS) as file:
+            width, height = file.size
+            return (height, width) if file.getexif().get(ORIENTATION, 1) in SIDEWAYS else (width, height)
+    except Exception as error:  # a damaged file may raise anything
+        raise UserError(
+            f"the picture '{printable(picture)}' can't be read: {error}. Put a whole one there, or take it and its "
+            "annotation out of the lists."
+        ) from error
+
+
+def _root(xml: Path) -> ElementTree.Element:
+    try:
+        root = ElementTree.fromstring(xml.read_bytes(), ElementTree.XMLParser(target=_Builder()))
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"it is not valid XML ({error}). Replace it, or remove it from the lists") from error
+    except OSError as error:
+        raise UserError(f"{error.strerror or error}") from error
+    if root.tag != "annotation":
+        raise UserError(f"it begins with <{root.tag}>, not with <annotation>. Export it in Pascal VOC's format")
+    return root
+
+
+def _require_size(root: ElementTree.Element, width: int, height: int) -> None:
+    """Refuse an annotation of another image size, where the file has one."""
+    size = root.findtext("size/width"), root.findtext("size/height")
+    if None in size:
+        return
+    sides = tuple(_number(str(text)) for text in size)  # some tools write 640.0
+    if sides != (0, 0) and sides != (width, height):
+        raise UserError(
+            f"its image has {size[0]} × {size[1]} pixels, but the image file has {width} × {height}. Restore the "
+            "image it was made for"
+        )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    text = (element.findtext(name) or "").strip()
+    if not text:
+        raise UserError(f"an object has no <{name}>. Name it, or remove the object")
+    return text
+
+
+def _box(element: ElementTree.Element, width: int, height: int) -> tuple[float, float, float, float]:
+    """The box of an object, clipped to the image."""
+    frame = element.find("bndbox")
+    if frame is None:
+        raise UserError(f"an object ({_text(element, 'name')}) has no <bndbox>. Add one, or remove the object")
+    text = ", ".join(f"{edge} {(frame.findtext(edge) or '?').strip()}" for edge in EDGES)
+    try:
+        left, top, right, bottom = (float(frame.findtext(edge) or "") for edge in EDGES)
+    except ValueError:
+        raise UserError(f"a box ({text}) must have four numbers: {', '.join(EDGES)}") from None
+    left, top = left - 1, top - 1
+    if not (right > left and bottom > top and all(map(math.isfinite, (left, top, right, bottom)))):
+        raise UserError(f"a box ({text}) is empty or inverted. Swap its sides, or remove it")
+    clipped = max(0.0, left), max(0.0, top), min(float(width), right), min(float(height), bottom)
+    over = max(abs(a - b) for a, b in zip(clipped, (left, top, right, bottom), strict=True))
+    if over > TOLERANCE or clipped[2] <= clipped[0] or clipped[3] <= clipped[1]:
+        raise UserError(
+            f"a box ({text}) lies outside the image, which has {width} × {height} pixels. Correct or remove it"
+        )
+    return clipped
+
+
+def _is_difficult(element: ElementTree.Element) -> bool:
+    return (element.findtext("difficult") or "0").strip() == "1"
+
 
 LISTS = Path("ImageSets") / "Main"
 VOC20 = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog",
     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
-"""VOC's own classes, which lie in the order of the alphabet, as all classes do here."""
+"""VOC's classes, in alphabetical order, as all classes here."""
 BENCHMARKS = {
-    "VOC2007/trainval, asked about VOC2007/test": "VOC 07",
-    "VOC2007/trainval + VOC2012/trainval, asked about VOC2007/test": "VOC 07+12",
+    "VOC2007/trainval, tested on VOC2007/test": "VOC 07",
+    "VOC2007/trainval + VOC2012/trainval, tested on VOC2007/test": "VOC 07+12",
 }
-"""Lists of folders by the names that VOC gives them, and the part of the paper's table that is about them."""
+"""Descriptions of data, and the benchmark of the paper that uses them."""
 
 
-class Scene(NamedTuple):
-    """A picture in a file, and what is on it."""
+class AnnotatedImage(NamedTuple):
+    """An image file and its objects."""
 
     path: Path
     width: int
     height: int
-    truth: Truth
+    truth: GroundTruth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenes:
-    """What is learned from, and what is asked about."""
+class DetectionData:
+    """Training and test images."""
 
-    train: tuple[Scene, ...]
-    test: tuple[Scene, ...]
+    train: tuple[AnnotatedImage, ...]
+    test: tuple[AnnotatedImage, ...]
     classes: tuple[str, ...]
     lists: str
-    """Which lists of which folders they come from, in words."""
+    """The lists and folders, in words."""
     benchmark: str | None
-    """Which part of the paper's table has all these pictures, and no others: VOC 07, or VOC 07+12."""
-    boxless: int
-    """Pictures that were left out of what is learned from, since nothing is on them."""
+    """The benchmark of the paper with exactly these images: VOC 07, or VOC 07+12."""
+    empty_images: int
+    """Number of training images without an object, which are left out."""
 
     def digest(self) -> dict[str, str]:
-        """For each part the number of pictures and a check sum of names and boxes, to notice when they change."""
-        parts = {"train": self.train, "test": self.test}
-        return {name: f"{len(part)} pictures, {_checked(part):08x}" for name, part in parts.items()}
+        """The number of images and a checksum of names and boxes for each split, to detect changes."""
+        splits = {"train": self.train, "test": self.test}
+        return {name: f"{len(images)} images, {_checksum(images):08x}" for name, images in splits.items()}
 
-    def drawn(self, options: Pictures, seed: int) -> "Scenes":
-        """No more pictures than the options ask for, which ones being drawn by the seed."""
-        train = _drawn(self.train, options.train_images, random_stream(seed, "train-images"))
-        test = _drawn(self.test, options.test_images, random_stream(seed, "test-images"))
+    def sample(self, options: ImageOptions, seed: int) -> "DetectionData":
+        """At most as many images as the options ask for, sampled by the seed."""
+        train = _sample(self.train, options.train_images, random_stream(seed, "train-images"))
+        test = _sample(self.test, options.test_images, random_stream(seed, "test-images"))
         whole = len(train) == len(self.train) and len(test) == len(self.test)
         return replace(self, train=train, test=test, benchmark=self.benchmark if whole else None)
 
 
-def read_voc(options: Pictures) -> Scenes:
-    """All pictures of the two lists, whatever is wrong with them found now.
+def read_voc(options: ImageOptions) -> DetectionData:
+    """All images of the two lists, checked.
 
-    Every folder of --data and --also is learned from; what is asked about is the list of the first one that has it, so
-    that of VOC 2007 and 2012 together the test is 2007's.
+    Every folder of --data and --extra-data is trained on. The test list is that of the first folder that has one: with
+    VOC 2007 and 2012 together, 2007's.
     """
-    homes, further = _homes(_place(options.data)), [home for also in options.also for home in _homes(_place(also))]
-    tested, test_name = _tested(homes, options.test_set)
-    train_name = options.train_set or _train_name(tested, test_name)
-    once: dict[Path, Path] = {}
+    homes, further = (
+        _homes(_place(options.data)),
+        [home for place in options.extra_data for home in _homes(_place(place))],
+    )
+    test_home, test_name = _find_test_list(homes, options.test_set)
+    train_name = options.train_set or _train_name(test_home, test_name)
+    unique: dict[Path, Path] = {}
     for home in (*homes, *further):
-        once.setdefault(home.resolve(), home)  # one folder, however often it is spelled
-    ids = {home: _listed(home, train_name, "--train-set") for home in once.values()}
-    train = [one for home, names in ids.items() for one in _annotated(home, names)]
-    test = _annotated(tested, _listed(tested, test_name, "--test-set"))
+        unique.setdefault(home.resolve(), home)
+    ids = {home: _read_list(home, train_name, "--train-set") for home in unique.values()}
+    train = [one for home, names in ids.items() for one in _read_annotations(home, names)]
+    test = _read_annotations(test_home, _read_list(test_home, test_name, "--test-set"))
     _require_apart(train, test)
     classes = _classes(train, test, options.classes)
-    learned = [_scene(one, classes) for one in train]
-    kept = tuple(scene for scene in learned if len(scene.truth.labels))
-    lists = f"{' + '.join(f'{home.name}/{train_name}' for home in ids)}, asked about {tested.name}/{test_name}"
-    return Scenes(
-        train=kept,
-        test=tuple(_scene(one, classes) for one in test),
+    images = [_annotated_image(one, classes) for one in train]
+    train_images = tuple(image for image in images if len(image.truth.labels))
+    lists = f"{' + '.join(f'{home.name}/{train_name}' for home in ids)}, tested on {test_home.name}/{test_name}"
+    return DetectionData(
+        train=train_images,
+        test=tuple(_annotated_image(one, classes) for one in test),
         classes=classes,
         lists=lists,
         benchmark=BENCHMARKS.get(lists) if classes == VOC20 else None,
-        boxless=len(learned) - len(kept),
+        empty_images=len(images) - len(train_images),
     )
 
 
@@ -99,7 +227,7 @@ def _place(name: str) -> Path:
     kind, colon, place = name.partition(":")
     if not name or not place or not colon or kind != "voc":
         raise UserError(
-            f"'{name}' is no place of annotated pictures. Say --data voc:PATH (and --also voc:PATH), where PATH holds "
+            f"'{name}' is no place of annotated images. Use --data voc:PATH (and --extra-data voc:PATH), where PATH holds "
             f"Annotations, JPEGImages and {LISTS}."
         )
     return Path(place).expanduser()
@@ -108,19 +236,19 @@ def _place(name: str) -> Path:
 def _homes(place: Path) -> list[Path]:
     """The folders in VOC's layout at a place: itself, or VOC2007, VOC2012, … in it or in its VOCdevkit."""
     if not place.is_dir():
-        raise UserError(f"there is no folder '{shown(place)}'. Say --data voc:PATH with one in VOC's layout.")
+        raise UserError(f"there is no folder '{printable(place)}'. Use --data voc:PATH with one in VOC's layout.")
     inside = (*sorted(place.glob("VOC[0-9]*")), *sorted(place.glob("VOCdevkit/VOC[0-9]*")))
     homes = [home for home in ((place,) if (place / "Annotations").is_dir() else inside) if (home / LISTS).is_dir()]
     if not homes:
         raise UserError(
-            f"'{shown(place)}' is not in VOC's layout: it must hold Annotations, JPEGImages and {LISTS}, or folders "
+            f"'{printable(place)}' is not in VOC's layout: it must hold Annotations, JPEGImages and {LISTS}, or folders "
             "VOC2007, VOC2012 that do."
         )
     return homes
 
 
-def _tested(homes: list[Path], wanted: str | None) -> tuple[Path, str]:
-    """The folder whose list is asked about, and the list's name."""
+def _find_test_list(homes: list[Path], wanted: str | None) -> tuple[Path, str]:
+    """The folder of the test list, and the list's name."""
     for name in (wanted,) if wanted else ("test", "val"):
         for home in homes:
             if (home / LISTS / f"{name}.txt").is_file():
@@ -133,90 +261,94 @@ def _train_name(home: Path, test_name: str) -> str:
     return "trainval" if both else "train"
 
 
-def _listed(home: Path, name: str, option: str) -> list[str]:
-    """The pictures of a list: the first word of each line."""
+def _read_list(home: Path, name: str, option: str) -> list[str]:
+    """The image names of a list: the first word of each line."""
     path = home / LISTS / f"{name}.txt"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         there = ", ".join(sorted(p.stem for p in (home / LISTS).glob("*.txt"))) or "none"
-        raise UserError(f"there is no list '{shown(path)}'. Lists there: {there}. Choose with {option}.") from None
+        raise UserError(f"there is no list '{printable(path)}'. Lists there: {there}. Choose with {option}.") from None
     ids = list(dict.fromkeys(line.split()[0] for line in lines if line.strip()))
     if not ids:
-        raise UserError(f"the list '{shown(path)}' is empty. Write the pictures' names into it, or choose {option}.")
+        raise UserError(
+            f"the list '{printable(path)}' is empty. Write image names into it, or choose another with {option}."
+        )
     return ids
 
 
-def _require_apart(train: list[Annotated], test: list[Annotated]) -> None:
-    """Refuse a picture on both sides: the same file, however its folder is spelled, or a copy under the same name."""
-    learned = {key: one.path for one in train for key in (one.path.resolve(), one.path.stem)}
-    both = [(learned.get(one.path.resolve()) or learned.get(one.path.stem), one.path) for one in test]
+def _require_apart(train: list[Annotation], test: list[Annotation]) -> None:
+    """Refuse an image in both splits: the same file, or a copy under the same name."""
+    train_paths = {key: one.path for one in train for key in (one.path.resolve(), one.path.stem)}
+    both = [(train_paths.get(one.path.resolve()) or train_paths.get(one.path.stem), one.path) for one in test]
     both = [(here, there) for here, there in both if here is not None]
     if both:
         here, there = both[0]
         raise UserError(
-            f"{len(both)} pictures are both learned from and asked about, by file or by name, e.g. '{there.stem}': "
-            f"'{shown(str(here))}' and '{shown(there)}'. Choose lists that share none with --train-set and --test-set, "
-            "or leave out a place of --also."
+            f"{len(both)} images are in both splits, training and test, by file or by name, e.g. '{there.stem}': "
+            f"'{printable(str(here))}' and '{printable(there)}'. Choose lists that share none with --train-set and --test-set, "
+            "or leave out a place of --extra-data."
         )
 
 
-def _annotated(home: Path, ids: list[str]) -> list[Annotated]:
-    """The annotated pictures of these names, each of which must have both files."""
+def _read_annotations(home: Path, ids: list[str]) -> list[Annotation]:
+    """The annotated images of these names, each of which must have both files."""
     pictures = {p.stem: p for p in sorted((home / "JPEGImages").glob("*")) if p.suffix.lower() in ENDINGS}
     xmls = {p.stem: p for p in (home / "Annotations").glob("*.xml")}
-    for mine, what, folder, kind, other in (
-        (pictures, "picture", "JPEGImages", "annotation", xmls),
-        (xmls, "annotation", "Annotations", "picture", pictures),
+    for files, what, folder, kind, other in (
+        (pictures, "image", "JPEGImages", "annotation", xmls),
+        (xmls, "annotation", "Annotations", "image", pictures),
     ):
-        missing = [name for name in ids if name not in mine]
+        missing = [name for name in ids if name not in files]
         if missing:
             has = f"its {kind} is there" if missing[0] in other else f"its {kind} is missing too"
             raise UserError(
-                f"{len(missing)} of the {len(ids)} listed pictures in '{shown(home)}' have no {what} in {folder}: the "
-                f"first is '{missing[0]}' ({has}). Put them there, or take them out of the lists in {LISTS}."
+                f"{len(missing)} of the {len(ids)} listed images in '{printable(home)}' have no {what} in {folder}: the "
+                f"first is '{missing[0]}' ({has}). Add them, or remove them from the lists in {LISTS}."
             )
-    return [annotated(xmls[name], pictures[name]) for name in ids]
+    return [read_annotation(xmls[name], pictures[name]) for name in ids]
 
 
-def _classes(train: list[Annotated], test: list[Annotated], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The classes that there are, or those that are wanted; each must have a box to learn from."""
-    learned, asked = ({name for one in part for name in one.names} for part in (train, test))
+def _classes(train: list[Annotation], test: list[Annotation], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """All classes, or the wanted ones; each must have a box in the training images."""
+    trained, tested = ({name for one in split for name in one.names} for split in (train, test))
     for name in wanted:
-        look_up("class", name, dict.fromkeys(sorted(learned | asked)))
-    classes = tuple(sorted(set(wanted) or learned | asked))
-    for part, names in (("learned from", learned), ("asked about", asked)):
+        look_up("class", name, dict.fromkeys(sorted(trained | tested)))
+    classes = tuple(sorted(set(wanted) or trained | tested))
+    for split, names in (("training", trained), ("test", tested)):
         if not names & set(classes):
             of = f" of {', '.join(wanted)}" if wanted else ""
-            raise UserError(f"the pictures that are {part} have no box{of}. Annotate some, or choose other lists.")
-    empty = [name for name in classes if name not in learned]
+            raise UserError(f"the {split} images have no box{of}. Annotate some, or choose other lists.")
+    empty = [name for name in classes if name not in trained]
     if empty:
         raise UserError(
-            f"there is no box to learn from for {', '.join(empty)}. Leave {'it' if len(empty) == 1 else 'them'} out by "
+            f"there is no training box for {', '.join(empty)}. Leave {'it' if len(empty) == 1 else 'them'} out by "
             "naming the others with --classes, or choose other lists."
         )
     return classes
 
 
-def _scene(one: Annotated, classes: tuple[str, ...]) -> Scene:
-    """The picture with its classes by number; what is of no class here is not there."""
-    kept = [i for i, name in enumerate(one.names) if name in classes]
-    labels = np.array([classes.index(one.names[i]) for i in kept], np.int64)
-    truth = Truth(one.boxes[kept], labels, np.array([one.difficult[i] for i in kept], bool))
-    return Scene(one.path, one.width, one.height, truth)
+def _annotated_image(one: Annotation, classes: tuple[str, ...]) -> AnnotatedImage:
+    """The image with its classes as labels; objects of other classes are left out."""
+    rows = [i for i, name in enumerate(one.names) if name in classes]
+    labels = np.array([classes.index(one.names[i]) for i in rows], np.int64)
+    truth = GroundTruth(one.boxes[rows], labels, np.array([one.difficult[i] for i in rows], bool))
+    return AnnotatedImage(one.path, one.width, one.height, truth)
 
 
-def _drawn(scenes: tuple[Scene, ...], most: int | None, stream: torch.Generator) -> tuple[Scene, ...]:
-    if most is None or most >= len(scenes):
-        return scenes
-    rows = torch.randperm(len(scenes), generator=stream)[:most]
-    return tuple(scenes[i] for i in sorted(rows.tolist()))
+def _sample(
+    images: tuple[AnnotatedImage, ...], most: int | None, stream: torch.Generator
+) -> tuple[AnnotatedImage, ...]:
+    if most is None or most >= len(images):
+        return images
+    rows = torch.randperm(len(images), generator=stream)[:most]
+    return tuple(images[i] for i in sorted(rows.tolist()))
 
 
-def _checked(scenes: Iterable[Scene]) -> int:
+def _checksum(images: Iterable[AnnotatedImage]) -> int:
     check = 0
-    for scene in scenes:
-        check = crc32(scene.path.name.encode(errors="surrogateescape"), check)
-        for part in scene.truth:
-            check = crc32(np.ascontiguousarray(part).tobytes(), check)
+    for image in images:
+        check = crc32(image.path.name.encode(errors="surrogateescape"), check)
+        for array in image.truth:
+            check = crc32(np.ascontiguousarray(array).tobytes(), check)
     return check

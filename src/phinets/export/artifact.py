@@ -17,7 +17,14 @@ from phinets.config.errors import UserError
 from phinets.config.evaluation import EncoderOptions
 from phinets.config.export import ExportOptions
 from phinets.config.views import ViewPlan
-from phinets.evaluation.encoders import LoadedEncoder, unfinished_error, view_plan_of, run_folder_of, image_size_of, load_encoder
+from phinets.evaluation.encoders import (
+    LoadedEncoder,
+    image_size_of,
+    load_encoder,
+    run_folder_of,
+    unfinished_error,
+    view_plan_of,
+)
 from phinets.training.journal import read_journal
 from phinets.training.run_folder import ENVIRONMENT, JOURNAL, SUMMARY
 from phinets.views import prepare, random_stream
@@ -58,7 +65,7 @@ class Source:
     @cached_property
     def encoder(self) -> nn.Module:
         """The encoder in single precision, which other libraries compute in."""
-        encoder = self.loaded_encoder.encoder
+        encoder = self.loaded_encoder.module
         single = all(value.dtype == torch.float32 for value in encoder.parameters())
         return encoder if single else deepcopy(encoder).float()
 
@@ -100,7 +107,7 @@ def load_source(place: Path, options: ExportOptions) -> Source:
     summary = {} if folder is None else _read_json(folder / SUMMARY)
     source = Source(
         place=place,
-        loaded_encoder=replace(loaded_encoder, encoder=loaded_encoder.encoder.eval().requires_grad_(False)),
+        loaded_encoder=replace(loaded_encoder, module=loaded_encoder.module.eval().requires_grad_(False)),
         folder=folder,
         summary=summary,
         environment={} if folder is None else _read_json(folder / ENVIRONMENT),
@@ -116,14 +123,14 @@ def load_source(place: Path, options: ExportOptions) -> Source:
 
 def _metadata(loaded_encoder: LoadedEncoder, options: ExportOptions) -> dict[str, str]:
     """What a run writes; for a file its own metadata and the options."""
-    metadata, config = dict(loaded_encoder.said), loaded_encoder.config
+    metadata, config = dict(loaded_encoder.metadata), loaded_encoder.config
     if config is not None:
         size = str(config.source.image_size)
         metadata = {
             "method": config.method,
             "views": config.views,
             "image_size": size,
-            "encoder": loaded_encoder.clock,
+            "encoder": loaded_encoder.encoder,
         }
     overrides = {"views": options.views, "image_size": options.image_size and str(options.image_size)}
     metadata |= {key: value for key, value in overrides.items() if value}

@@ -85,7 +85,7 @@ def _facts(source: Source) -> dict[str, object]:
     if method in METHODS:
         facts["wiring"] = f"{describe(METHODS[method])} ({LETTERS})"
     if "encoder" in source.metadata:
-        facts["encoder"] = ENCODERS[source.loaded_encoder.clock]
+        facts["encoder"] = ENCODERS[source.loaded_encoder.encoder]
     facts |= {"feature": f"{source.width} numbers per image", "weights": source.describe_step()}
     if config is not None:
         facts |= {"data": _data(config), "batch": config.batch, "seed": config.seed}
@@ -149,7 +149,7 @@ def _evaluation(source: Source) -> list[str]:
 def _scores(source: Source) -> list[str]:
     """kNN and linear probe of this encoder, the run's other one if evaluated, the untrained one, and raw pixels."""
     assert source.loaded_encoder.config is not None
-    encoder, evaluated = source.loaded_encoder.clock, source.loaded_encoder.config.evaluation.encoder
+    encoder, evaluated = source.loaded_encoder.encoder, source.loaded_encoder.config.evaluation.encoder
     suffixes = {"fast": "", "slow": "_slow"} if evaluated == "both" else {evaluated: ""}
     rows = {"raw pixels": "_pixels", "the same encoder, untrained": "_untrained"}
     rows |= {f"the {other} encoder of the same run": suffix for other, suffix in suffixes.items() if other != encoder}
@@ -164,9 +164,9 @@ def _scores(source: Source) -> list[str]:
 
 def _readings(source: Source) -> list[str]:
     """Scores of a continual run by each readout of this encoder, with their protocols."""
-    own = [one for one in source.summary["readings"] if one["encoder"] == source.loaded_encoder.clock]
+    own = [one for one in source.summary["readings"] if one["encoder"] == source.loaded_encoder.encoder]
     if not own:
-        return [f"The {source.loaded_encoder.clock} encoder was not evaluated."]
+        return [f"The {source.loaded_encoder.encoder} encoder was not evaluated."]
     columns = ("average", "forgetting_max", "forgetting_diag", "forward_transfer")
     lines = [f"| {' | '.join(('readout', *(name.replace('_', ' ') for name in columns)))} |", "|---|---|---|---|---|"]
     for one in own:

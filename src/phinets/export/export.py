@@ -12,7 +12,8 @@ from phinets.export import TARGET_MODULES
 from phinets.export.artifact import Artifact, Source, Target, load_source
 from phinets.export.card import FileRecord, model_card
 from phinets.runtime.files import atomic_write
-from phinets.training.run_folder import RUN_FILES, write_text
+from phinets.runtime.files import write_text
+from phinets.training.run_folder import RUN_FILES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,7 +80,7 @@ def timm_weights(source: Source, options: ExportOptions, out: Path) -> Artifact:
 def safetensors_weights(source: Source, options: ExportOptions, out: Path) -> Artifact:
     """The weights under their own names and in their own precision, with the metadata that a run writes."""
     name = source.loaded_encoder.backbone
-    tensors = {key: value.contiguous() for key, value in source.loaded_encoder.encoder.state_dict().items()}
+    tensors = {key: value.contiguous() for key, value in source.loaded_encoder.module.state_dict().items()}
 
     def check(path: Path) -> float:
         stored = read_tensors(path, SAFETENSORS)
@@ -135,7 +135,7 @@ def torchvision_resnet(source: Source, target: str) -> str:
     name, loaded_encoder = torchvision_twin(source.tensors()), source.loaded_encoder
     if name is None:
         raise UserError(
-            f"'{loaded_encoder.backbone}' can't be exported to {target}: {_mismatch(loaded_encoder.encoder)}. Use --to "
+            f"'{loaded_encoder.backbone}' can't be exported to {target}: {_mismatch(loaded_encoder.module)}. Use --to "
             "safetensors, which phinets.load reads, or --to onnx, which runs anywhere."
         )
     return name

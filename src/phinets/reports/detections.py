@@ -1,4 +1,4 @@
-"""Detection transfer in tables and pictures."""
+"""Tables and figures of a detection transfer."""
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -11,25 +11,25 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 from rich.table import Table
 
-from phinets.config.detection_record import DetectionRecord, DetectionSummary
-from phinets.detection.boxes import Floats, Found, Truth
+from phinets.config.detection import DetectionRecord, DetectionSummary
+from phinets.detection.average_precision import Detections, Floats, GroundTruth
 from phinets.paper.numbers import printed
 from phinets.reports.palette import ARMS, INK, class_color
 
-SURE = 0.5
+MIN_SCORE = 0.5
 """Detections are drawn from this score on."""
 TERMS = ("objectness", "anchors", "classes", "boxes")
 """The four losses, in the order of the panels."""
 
 
-class Seen(NamedTuple):
-    """A test picture, what is on it, and what each detector says."""
+class ImageDetections(NamedTuple):
+    """A test image, its objects, and each detector's detections."""
 
     pixels: NDArray[np.uint8]
     """(h, w, 3)."""
-    truth: Truth
-    found: Mapping[str, Found]
-    """By arm."""
+    truth: GroundTruth
+    detections: Mapping[str, Detections]
+    """By result."""
 
 
 def precision_table(summary: DetectionSummary) -> Table:
@@ -37,10 +37,10 @@ def precision_table(summary: DetectionSummary) -> Table:
     table = Table(title=f"average precision (%), {summary.metric}, on {summary.data}", caption=summary.describe())
     for name in ("weights", "AP", "AP50", "AP75", "loss first → last"):
         table.add_column(name, justify="left" if name == "weights" else "right")
-    for arm in summary.arms:
-        of = arm.precision[summary.metric]
-        losses = f"{arm.loss_first:.3f} → {arm.loss_last:.3f}"
-        table.add_row(arm.called, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
+    for result in summary.detectors:
+        of = result.precision[summary.metric]
+        losses = f"{result.loss_first:.3f} → {result.loss_last:.3f}"
+        table.add_row(result.description, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
     for pretrained, of_paper in published(summary.comparable).items() if summary.comparable else ():
         table.add_row(f"paper, {summary.comparable}: {pretrained}", *map(_percent, of_paper), "")
     return table
@@ -57,12 +57,12 @@ def class_table(summary: DetectionSummary) -> Table:
     """AP and AP50 of every class, each detector's beside the other's."""
     table = Table(title=f"by class (%), {summary.metric}")
     table.add_column("class")
-    arms = {arm.name: arm.precision[summary.metric] for arm in summary.arms}
-    for name in arms:
+    detectors = {result.name: result.precision[summary.metric] for result in summary.detectors}
+    for name in detectors:
         table.add_column(f"{name} AP", justify="right")
         table.add_column(f"{name} AP50", justify="right")
     for label in summary.classes:
-        numbers = [value for of in arms.values() for value in (of.per_class[label], of.per_class50[label])]
+        numbers = [value for of in detectors.values() for value in (of.per_class[label], of.per_class50[label])]
         table.add_row(label, *map(_percent, numbers))
     return table
 
@@ -89,28 +89,31 @@ def _curve(axes: Axes, name: str, x: list[int], y: Floats) -> None:
     axes.annotate(name, (x[-1], smooth[-1]), xytext=(3, 0), textcoords="offset points", color=ARMS[name], fontsize=8)
 
 
-def detections_figure(pictures: Sequence[Seen], classes: Sequence[str], title: str = "") -> Figure:
+def detections_figure(images: Sequence[ImageDetections], classes: Sequence[str], title: str = "") -> Figure:
     """A row per test picture: the true boxes, then what each detector finds with a score of at least one half."""
-    columns = ["truth", *pictures[0].found]
-    figure = Figure(figsize=(3.6 * len(columns), 2.9 * len(pictures) + 0.5), layout="constrained")
-    for axes, seen in zip(figure.subplots(len(pictures), len(columns), squeeze=False), pictures, strict=True):
+    columns = ["truth", *images[0].detections]
+    figure = Figure(figsize=(3.6 * len(columns), 2.9 * len(images) + 0.5), layout="constrained")
+    for axes, image in zip(figure.subplots(len(images), len(columns), squeeze=False), images, strict=True):
         for cell, name in zip(axes, columns, strict=True):
-            cell.imshow(seen.pixels)
+            cell.imshow(image.pixels)
             cell.set(xticks=[], yticks=[])
             if name == "truth":
-                _boxes(cell, seen.truth.boxes, seen.truth.labels, [classes[i] for i in seen.truth.labels])
+                _boxes(cell, image.truth.boxes, image.truth.labels, [classes[i] for i in image.truth.labels])
             else:
-                _found(cell, seen.found[name], classes)
+                _draw_detections(cell, image.detections[name], classes)
     for cell, name in zip(figure.axes, columns, strict=False):
         cell.set_title(name, color=INK, fontsize=10)
     figure.suptitle(title, color=INK, fontsize=10)
     return figure
 
 
-def _found(cell: Axes, found: Found, classes: Sequence[str]) -> None:
-    sure = found.scores >= SURE
-    words = [f"{classes[i]} {score:.2f}" for i, score in zip(found.labels[sure], found.scores[sure], strict=True)]
-    _boxes(cell, found.boxes[sure], found.labels[sure], words)
+def _draw_detections(cell: Axes, detections: Detections, classes: Sequence[str]) -> None:
+    confident = detections.scores >= MIN_SCORE
+    words = [
+        f"{classes[i]} {score:.2f}"
+        for i, score in zip(detections.labels[confident], detections.scores[confident], strict=True)
+    ]
+    _boxes(cell, detections.boxes[confident], detections.labels[confident], words)
 
 
 def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence[str]) -> None:

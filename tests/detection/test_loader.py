@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from phinets.config.detection import Pictures
+from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError
-from phinets.detection.lessons import Lessons, require_whole, seen_size, show
+from phinets.detection.loader import DetectionLoader, load_sample, require_readable, resized_size
 from phinets.detection.voc import read_voc
-from tests.detection.making import squares, voc
+from tests.detection.helpers import squares, voc
 
 
 @pytest.mark.parametrize(
@@ -20,16 +20,16 @@ from tests.detection.making import squares, voc
 def test_the_shorter_side_is_brought_to_800_unless_the_longer_one_exceeds_1333(
     size: tuple[int, int], seen: tuple[int, int]
 ) -> None:
-    assert seen_size(*size, 800, 1333) == seen
+    assert resized_size(*size, 800, 1333) == seen
 
 
 def test_boxes_follow_the_picture_when_it_is_resized_and_mirrored(tmp_path: Path) -> None:
-    options = Pictures(data=f"voc:{squares(tmp_path)}")
+    options = ImageOptions(data=f"voc:{squares(tmp_path)}")
     scene = read_voc(options).train[0]
     square = list(read_voc(options).classes).index("square")
     for side in (64, 100, 128):
         for mirrored in (False, True):
-            seen = show(scene, options, side, mirrored=mirrored)
+            seen = load_sample(scene, options, side, flip=mirrored)
             left, top, right, bottom = (
                 round(v) for v in seen.boxes[scene.truth.labels.tolist().index(square)].tolist()
             )
@@ -39,9 +39,9 @@ def test_boxes_follow_the_picture_when_it_is_resized_and_mirrored(tmp_path: Path
 
 
 def test_a_picture_twice_as_large_has_boxes_twice_as_large_and_mirroring_twice_is_nothing(tmp_path: Path) -> None:
-    options = Pictures(data=f"voc:{voc(tmp_path)}")
+    options = ImageOptions(data=f"voc:{voc(tmp_path)}")
     scene = read_voc(options).train[0]
-    plain, mirrored = (show(scene, options, 60, mirrored=flag) for flag in (False, True))
+    plain, mirrored = (load_sample(scene, options, 60, flip=flag) for flag in (False, True))
     assert plain.pixels.shape == (3, 60, 80)
     assert torch.equal(plain.boxes, 2 * torch.from_numpy(scene.truth.boxes).float())
     width = plain.pixels.shape[2]
@@ -51,19 +51,19 @@ def test_a_picture_twice_as_large_has_boxes_twice_as_large_and_mirroring_twice_i
 
 
 def test_pixels_are_normalized_by_the_given_mean_and_deviation(tmp_path: Path) -> None:
-    options = Pictures(data=f"voc:{voc(tmp_path)}", pixel_mean=(0, 0, 0), pixel_std=(1, 1, 1))
+    options = ImageOptions(data=f"voc:{voc(tmp_path)}", pixel_mean=(0, 0, 0), pixel_std=(1, 1, 1))
     scene = read_voc(options).train[0]
-    plain = show(scene, options, 30).pixels
+    plain = load_sample(scene, options, 30).pixels
     assert 0 <= float(plain.min()) < float(plain.max()) <= 1
-    usual = show(scene, Pictures(), 30).pixels
+    usual = load_sample(scene, ImageOptions(), 30).pixels
     mean, std = (torch.tensor(v).view(3, 1, 1) / 255 for v in ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)))
     assert torch.allclose(usual, (plain - mean) / std, atol=1e-5)
 
 
-def lessons(home: Path, **changes: int) -> Lessons:
-    options = Pictures(data=f"voc:{home}", train_sides=(40, 48, 56), max_side=100, test_side=48)
+def lessons(home: Path, **changes: int) -> DetectionLoader:
+    options = ImageOptions(data=f"voc:{home}", train_sides=(40, 48, 56), max_side=100, test_side=48)
     every = {"batch": 4, "seed": 0, **changes}
-    return Lessons(scenes=read_voc(options).train, seen=options, batch=every["batch"], seed=every["seed"])
+    return DetectionLoader(images=read_voc(options).train, options=options, batch=every["batch"], seed=every["seed"])
 
 
 def test_every_pass_shows_every_picture_once_whatever_the_batch(tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ def test_all_sizes_and_both_sides_are_drawn(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_breaks_half_way_is_named(tmp_path: Path) -> None:
-    options = Pictures(data=f"voc:{voc(tmp_path)}")
+    options = ImageOptions(data=f"voc:{voc(tmp_path)}")
     scene = read_voc(options).train[0]
     whole = scene.path.read_bytes()
     scene.path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=r"a\.jpg' can't be used"):
-        show(scene, options, 30)
+        load_sample(scene, options, 30)
     with pytest.raises(UserError, match=r"1 of the 2 pictures can't be used: the first is '.*a\.jpg' \("):
-        require_whole(read_voc(options).train)
+        require_readable(read_voc(options).train)
