@@ -136,7 +136,7 @@ def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue(
         (["--time", "nan"], "time is nan"),
         (["--system", "simsam"], "Did you mean 'simsiam'"),
         (["--system", "abc"], "Known: byol, matrix, phinet, simsiam, x-phinet"),
-        (["--system", "phinet-phi"], "Here say --system phinet"),
+        (["--system", "phinet-phi"], "Give --system phinet here"),
         (["--version", "printed"], "there is no version called 'printed'"),
         (["--tau", "0.9"], "--tau 0.9 is for simsiam"),
         (["--system", "simsiam", "--kappa", "0.9"], "--kappa 0.9 is for byol and x-phinet"),
