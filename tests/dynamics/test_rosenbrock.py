@@ -116,8 +116,8 @@ def test_the_coordinates_around_the_parabola_are_phi_psi_and_gamma_in_other_word
 @pytest.mark.parametrize("side", [0, 1, -1])
 def test_their_jacobians_are_their_flows_derivatives(version: Version, side: int) -> None:
     system = BelowParabola(version=version, side=side) if side else AboveParabola(version=version)
-    # Extrapolated differences err by h⁴ times the fifth slope and by rounding over h. Both are least about h = 5e-4: over
-    # 300 draws of states the worst error is 2.3e-9. At h = 1e-5 it is 2.2e-7, all of it rounding.
+    # Extrapolated differences err by h⁴ times the fifth slope and by rounding over h. Both are least about h = 5e-4:
+    # over 300 draws of states the worst error is 2.3e-9. At h = 1e-5 it is 2.2e-7, all of it rounding.
     state, h = _random().normal(size=(3, 20)), 5e-4
     for k in range(3):
         off = np.zeros_like(state)

@@ -8,9 +8,9 @@ from typing import Any
 
 from phinets.config.continual import ReplayOptions
 from phinets.config.errors import UserError
-from phinets.config.run import learning_settings
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
+from phinets.config.run import learning_settings
 from phinets.reports.accuracy_matrix import strategy
 from phinets.reports.palette import method_color
 
