@@ -1,4 +1,4 @@
-"""Whether the encoder waits while a folder of pictures is embedded.
+"""How much of its own speed the encoder keeps while a folder of pictures is embedded.
 
 In one process, in turn, round after round: the encoder alone on images that are in memory already, in the same batches;
 the whole of `phinets embed`, from the files on the disk to the written file; and the decoding alone. The ratio of the
@@ -30,8 +30,8 @@ from PIL import Image  # noqa: E402
 
 from phinets.backbones import backbone as backbone_called  # noqa: E402
 from phinets.config.evaluation import EncoderOptions  # noqa: E402
-from phinets.embed.embed import Work, embedded, work  # noqa: E402
-from phinets.embed.shards import write_table  # noqa: E402
+from phinets.data import ImageBatch  # noqa: E402
+from phinets.embed.embed import EmbedJob, embed_job, write_features  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -81,37 +81,36 @@ class Result:
     """Processor time of decoding ÷ that of the bare encoder."""
 
 
-def timed(job: Callable[[], object]) -> Times:
-    """How long a job takes."""
+def measure_time(task: Callable[[], object]) -> Times:
+    """How long a task takes."""
     wall, busy = perf_counter(), process_time()
-    job()
+    task()
     return Times(wall=perf_counter() - wall, busy=process_time() - busy)
 
 
-def measured(options: Options, place: Path) -> Result:
+def measure(options: Options, place: Path) -> Result:
     """All rounds."""
-    photos = options.photos or _drawn(place / "photos", options.images)
+    photos = options.photos or _draw_photos(place / "photos", options.images)
     weights = place / "weights.pth"
     torch.save(backbone_called(options.backbone).state_dict(), weights)
-    sight = EncoderOptions(
+    encoder_options = EncoderOptions(
         backbone=options.backbone, data=f"folder:{photos}", image_size=options.image_size, device="cpu"
     )
-    todo = _first(work(weights, sight, batch=options.batch), options.images)
-    taken = [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.batch_size)]
-    memory = torch.cat([one.images for one in taken])
-    jobs: dict[str, Callable[[], object]] = {
-        "bare": lambda: todo.encoder(memory),
-        "embed": lambda: _embedded(todo, place / "features.npz"),
-        "decode": lambda: [todo.collection.take(batch) for batch in todo.collection.batches(todo.encoder.batch_size)],
+    job = _head(embed_job(weights, encoder_options, batch=options.batch), options.images)
+    memory = torch.cat([batch.images for batch in _decode(job)])
+    tasks: dict[str, Callable[[], object]] = {
+        "bare": lambda: job.encoder(memory),
+        "embed": lambda: write_features(job, place / "features.npz", False, lambda count, total: None),
+        "decode": lambda: _decode(job),
     }
-    todo.encoder(memory[: todo.encoder.batch_size])  # the first time, torch chooses its kernels
-    rounds = [{name: timed(job) for name, job in jobs.items()} for _ in range(options.rounds)]
+    job.encoder(memory[: job.encoder.batch_size])  # the first time, torch chooses its kernels
+    rounds = [{name: measure_time(task) for name, task in tasks.items()} for _ in range(options.rounds)]
     ratios = [one["bare"].wall / one["embed"].wall for one in rounds]
-    speeds = {name: len(memory) / statistics.median(one[name].wall for one in rounds) for name in jobs}
+    speeds = {name: len(memory) / statistics.median(one[name].wall for one in rounds) for name in tasks}
     return Result(
         cores=os.cpu_count() or 1,
         images=len(memory),
-        batch=todo.encoder.batch_size,
+        batch=job.encoder.batch_size,
         bare_per_second=speeds["bare"],
         embed_per_second=speeds["embed"],
         decode_per_second=speeds["decode"],
@@ -122,24 +121,23 @@ def measured(options: Options, place: Path) -> Result:
     )
 
 
-def _first(todo: Work, images: int) -> Work:
+def _head(job: EmbedJob, images: int) -> EmbedJob:
     """The same with fewer images."""
-    pieces = {name: part.head(images) for name, part in todo.collection.pieces.items()}
-    return replace(todo, collection=replace(todo.collection, pieces=pieces))
+    image_sets = {name: image_set.head(images) for name, image_set in job.collection.image_sets.items()}
+    return replace(job, collection=replace(job.collection, image_sets=image_sets))
 
 
-def _embedded(todo: Work, out: Path) -> None:
-    with embedded(todo, out, False, lambda done, of: None) as table:
-        write_table(out, table)
+def _decode(job: EmbedJob) -> list[ImageBatch]:
+    return [job.collection.fetch(batch) for batch in job.collection.batches(job.encoder.batch_size)]
 
 
-def _drawn(folder: Path, images: int) -> Path:
+def _draw_photos(folder: Path, images: int) -> Path:
     """JPEGs that cost about what photographs do: coarse noise, enlarged, and a little fine noise."""
     folder.mkdir()
-    drawn = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for i in range(images):
-        coarse = Image.fromarray(drawn.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375))
-        fine = drawn.normal(0, 8, (375, 500, 1))
+        coarse = Image.fromarray(generator.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375))
+        fine = generator.normal(0, 8, (375, 500, 1))
         Image.fromarray((np.asarray(coarse) + fine).clip(0, 255).astype(np.uint8)).save(folder / f"{i:05d}.jpg")
     return folder
 
@@ -148,18 +146,18 @@ def main() -> None:
     """Print what was measured."""
     options = tyro.cli(Options, description=__doc__)
     with tempfile.TemporaryDirectory() as place:
-        found = measured(options, Path(place))
+        result = measure(options, Path(place))
     if options.json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(result)))
         return
-    print(f"{options.backbone} at {options.image_size}, {found.images} images in batches of {found.batch}, CPU")
-    print(f"encoder alone, images in memory   {found.bare_per_second:8.1f} images/s")
-    print(f"phinets embed, files to file      {found.embed_per_second:8.1f} images/s")
-    print(f"decoding alone                    {found.decode_per_second:8.1f} images/s")
-    print(f"embedding keeps {100 * found.ratio:.1f} % of the encoder's own speed", end=" ")
-    print(f"(rounds: {', '.join(f'{100 * one:.1f}' for one in found.ratios)})")
-    print(f"and does {100 * found.work:.1f} % of its work in the encoder, by processor time")
-    print(f"decoding takes {100 * found.decode_share:.1f} % of the encoder's processor time, on {found.cores} cores")
+    print(f"{options.backbone} at {options.image_size}, {result.images} images in batches of {result.batch}, CPU")
+    print(f"encoder alone, images in memory   {result.bare_per_second:8.1f} images/s")
+    print(f"phinets embed, files to file      {result.embed_per_second:8.1f} images/s")
+    print(f"decoding alone                    {result.decode_per_second:8.1f} images/s")
+    print(f"embedding keeps {100 * result.ratio:.1f} % of the encoder's own speed", end=" ")
+    print(f"(rounds: {', '.join(f'{100 * one:.1f}' for one in result.ratios)})")
+    print(f"and does {100 * result.work:.1f} % of its work in the encoder, by processor time")
+    print(f"decoding takes {100 * result.decode_share:.1f} % of the encoder's processor time, on {result.cores} cores")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def compared(who: EvalSetup, options: Options) -> dict[str, Any]:
 
 def _cached(who: EvalSetup) -> float:
     known, asked = who.feature_sets()
-    return probe_accuracy(fit_probe(*known), *asked)
+    return probe_accuracy(fit_probe(*known.tensors()), *asked.tensors())
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

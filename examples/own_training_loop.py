@@ -24,7 +24,7 @@ def knn(encoder: torch.nn.Module) -> float:
     with torch.no_grad():
         (train, labels), (test, truth) = (
             (encoder(prepare(torch.from_numpy(images), PLAN)), torch.from_numpy(classes))
-            for images, classes in (finite(1000, split="train"), finite(500, part="test"))
+            for images, classes in (finite(1000, split="train"), finite(500, split="test"))
         )
     encoder.train()
     return knn_accuracy(test, truth, train, labels, k=20)

@@ -14,6 +14,18 @@ from phinets.training.optimizers import build_optimizer
 from phinets.training.step import TrainState
 
 
+def assert_features_close(actual: Tensor, expected: Tensor) -> None:
+    """Features of the same images by two code paths or batch shapes, equal up to float32 rounding.
+
+    Each layer of an encoder sums K ≤ 9 · 512 products. Another order of summation changes a sum by about √K · eps of its
+    scale, at most 68 eps; a layer's scale is that of the features, and batch norm damps what earlier layers add.
+    """
+    assert actual.shape == expected.shape
+    bound = 64 * torch.finfo(torch.float32).eps * float(expected.abs().max())
+    difference = float((actual - expected).abs().max())
+    assert difference <= bound, f"features differ by {difference:.3g}, more than {bound:.3g}"
+
+
 class TinyEncoder(nn.Module):
     """The smallest encoder with a batch norm in it: 5 features of an 8 × 8 image."""
 

@@ -39,7 +39,7 @@ def test_options_change_the_recipe_that_they_name() -> None:
     changed = parse(["RUN", "--data", "voc:x", "--recipe", "smoke", "--iterations", "9"]).how
     assert changed.training.iterations == 9
     assert changed.training.batch == smoke().training.batch
-    assert changed.pictures.data == "voc:x"
+    assert changed.images.data == "voc:x"
 
 
 def test_the_paper_s_recipe_is_detectron2_s_for_c4_on_voc() -> None:
@@ -135,5 +135,5 @@ def test_a_detector_is_trained_by_one_process(monkeypatch: pytest.MonkeyPatch, r
 
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(UserError, match="Leave torchrun out"):
+    with pytest.raises(UserError, match="torchrun"):
         build_detection(run_folder, smoke())

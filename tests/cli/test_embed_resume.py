@@ -14,8 +14,8 @@ import torch
 
 import phinets
 from phinets.embed import embed as embedding
+from phinets.embed import shards as shard_files
 from phinets.embed.shards import Shards, shards_folder
-from phinets.evaluation import setup as feature_tables
 from tests.cli.test_embed import table
 from tests.cli.test_main import said
 from tests.data import making
@@ -33,7 +33,7 @@ def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     add = Shards.add
 
     def adding(self: Shards, *what: Any) -> None:
-        if len(self.parts) == batches:
+        if len(self.files) == batches:
             raise PlugError
         add(self, *what)
 
@@ -46,7 +46,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
 ) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(feature_tables, "GROUP", 5)  # across the ends of shards
+    monkeypatch.setattr(shard_files, "ROW_GROUP", 5)  # across the ends of shards
     (photos / "apple" / "05.jpg").write_bytes(b"")
     words = [*embed, "--batch", "4"]
     whole, cut = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
@@ -69,7 +69,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
     code, told, err = said([*words, "--out", str(cut), "--json"], capsys)
     assert code == 0, err
     assert seen == [4, 3]  # of 27 images, five batches of four were there
-    assert "going on after 20 of 27 images" in err
+    assert "20 of 27 images" in err
     assert cut.read_bytes() == whole.read_bytes()
     assert json.loads(told) == json.loads(first[1]) | {"out": str(cut)}
     assert not shards_folder(cut).exists()
@@ -89,7 +89,6 @@ def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
     code, _, err = said([*words, "--out", str(out)], capsys)
     assert code == 2
     assert f"the shard '{shards[0]}' can't be read" in err
-    assert "Take it and all later ones away" in err
     shards[0].write_bytes(whole)
     shards[1].unlink()
     assert said([*words, "--out", str(out)], capsys)[0] == 0
@@ -110,7 +109,7 @@ def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
         code, _, err = said([*begun, *other], capsys)
         assert code == 2
         assert f"differs in {differs}" in err
-        assert "--overwrite to begin anew" in err
+        assert "--overwrite" in err
     os.utime(photos / "pear" / "01.jpg", (1, 1))
     code, _, err = said(begun, capsys)
     assert code == 2
@@ -134,7 +133,7 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
         patched.setattr(phinets.Encoder, "forward", interrupted)
         code, _, err = said([*embed, "--out", str(out), "--batch", "8"], capsys)
     assert code == 128 + signal.SIGTERM
-    assert "stopped by SIGTERM after 8 of 26 images; the same command goes on from there" in err
+    assert "stopped by SIGTERM after 8 of 26 images; the same command resumes from there" in err
     assert signal.getsignal(signal.SIGTERM) == before
     assert said([*embed, "--out", str(out), "--batch", "8"], capsys)[0] == 0
     assert said([*embed, "--out", str(tmp_path / "g.npz"), "--batch", "8"], capsys)[0] == 0
@@ -144,7 +143,7 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
 SHARD_AFTER_SHARD = """
 import sys
 from phinets.cli import main
-from phinets.experiments import embed
+from phinets.embed import embed
 embed.SECONDS = -1.0
 main(sys.argv[1:])
 """

@@ -84,7 +84,7 @@ def test_classes_come_as_the_data_set_counts_them() -> None:
 
 def test_classes_come_in_the_order_that_was_said_by_name_or_number_and_may_be_few() -> None:
     found = stream(config(class_order=("star", "0", "bars", "2")))
-    assert found.classes == ("star", "disc", "bars", "decode_square")
+    assert found.classes == ("star", "disc", "bars", "square")
     assert [task.name for task in found.tasks] == ["star, disc", "bars, square"]
 
 

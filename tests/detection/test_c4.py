@@ -92,7 +92,7 @@ class Otherwise(nn.Module):
 def test_an_encoder_of_another_layout_is_refused() -> None:
     with pytest.raises(UserError, match=r"has no conv1, bn1, layer1, layer2, layer3, layer4\. Use a ResNet"):
         split_encoder(nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, 4)))
-    with pytest.raises(UserError, match="does more than stem, layer1"):
+    with pytest.raises(UserError, match="computes more than stem, layer1"):
         split_encoder(Otherwise())
 
 
@@ -139,7 +139,7 @@ def test_a_step_of_learning_moves_every_running_mean_and_looking_moves_none() ->
 def test_there_are_fifteen_anchors_at_each_place_of_the_one_map() -> None:
     detector = fresh_detector(encoder("resnet18"), 20, Proposals(), 0)
     assert detector.rpn.head.cls_logits.out_channels == 15
-    images = detector._stacked([torch.zeros(3, 64, 96)])
+    images = detector._batch([torch.zeros(3, 64, 96)])
     (anchors,) = detector.rpn.anchor_generator(images, [torch.zeros(1, 256, 4, 6)])
     assert anchors.shape == (15 * 4 * 6, 4)
     sides = (anchors[:15, 2] - anchors[:15, 0]) * (anchors[:15, 3] - anchors[:15, 1])
@@ -170,11 +170,11 @@ def test_what_is_found_lies_in_the_picture_and_names_a_class() -> None:
 def test_a_picture_is_seen_alike_alone_and_beside_a_larger_one() -> None:
     detector = tiny().eval()
     small, large = torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0))
-    beside = detector._stacked([small[:, :48, :64], large])
+    beside = detector._batch([small[:, :48, :64], large])
     assert beside.image_sizes == [(48, 64), (96, 96)]
     assert torch.equal(beside.tensors[0, :, :48, :64], small[:, :48, :64])
     assert not beside.tensors[0, :, 48:].any()
-    assert detector._stacked([torch.zeros(3, 41, 50)]).tensors.shape == (1, 3, 48, 56)
+    assert detector._batch([torch.zeros(3, 41, 50)]).tensors.shape == (1, 3, 48, 56)
 
 
 def test_new_weights_depend_on_the_seed_alone() -> None:

@@ -101,5 +101,5 @@ def test_a_picture_that_breaks_half_way_is_named(tmp_path: Path) -> None:
     scene.path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=r"a\.jpg' can't be used"):
         load_sample(scene, options, 30)
-    with pytest.raises(UserError, match=r"1 of the 2 pictures can't be used: the first is '.*a\.jpg' \("):
+    with pytest.raises(UserError, match=r"1 of the 2 images can't be used: the first is '.*a\.jpg' \("):
         require_readable(read_voc(options).train)

@@ -82,7 +82,7 @@ class Spied:
         return self.rows[part]
 
 
-@pytest.mark.parametrize(("limit", "most"), [("KNOWN_AT_ONCE", 33), ("NUMBERS_AT_ONCE", 6 * 33)])
+@pytest.mark.parametrize(("limit", "most"), [("BANK_CHUNK", 33), ("BANK_CHUNK_NUMBERS", 6 * 33)])
 def test_a_bank_read_in_parts_gives_the_neighbors_of_the_whole(
     limit: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,8 +90,8 @@ def test_a_bank_read_in_parts_gives_the_neighbors_of_the_whole(
     bank, queries = torch.randn(700, 6, generator=generator), torch.randn(90, 6, generator=generator)
     (whole,) = nearest(queries, bank, 40)
     monkeypatch.setattr(f"phinets.evaluation.knn.{limit}", most)  # fewer than k rows at a time
-    monkeypatch.setattr("phinets.evaluation.knn.ASKED_AT_ONCE", 7)
-    monkeypatch.setattr("phinets.evaluation.knn.ASKED_PER_PASS", 20)
+    monkeypatch.setattr("phinets.evaluation.knn.QUERY_CHUNK", 7)
+    monkeypatch.setattr("phinets.evaluation.knn.QUERIES_PER_PASS", 20)
     spied = Spied(bank.numpy())
     in_parts = list(nearest(queries, spied, 40))  # type: ignore[arg-type]
     assert spied.most == 33

@@ -89,7 +89,7 @@ def test_a_safetensors_export_is_the_file_that_the_run_wrote(run_folder: Path, t
     assert list(ours) == list(theirs)
     assert all(torch.equal(ours[name], value) for name, value in theirs.items())
     again = load_encoder(out)
-    assert (again.backbone, again.clock) == ("resnet-tiny", clock)
+    assert (again.backbone, again.encoder) == ("resnet-tiny", clock)
     exported(out, "safetensors", tmp_path / "again.safetensors")
     assert said_by(tmp_path / "again.safetensors") == said_by(own)
 

@@ -83,7 +83,7 @@ def test_a_graph_that_computes_something_else_never_appears(
     run_with("resnet-tiny", run_folder, tmp_path / "run", 16)
 
     def slightly_off(path: Path, given: Any) -> Any:
-        encoder = load_encoder(tmp_path / "run").encoder.eval()
+        encoder = load_encoder(tmp_path / "run").module.eval()
         return lambda images: 1.001 * encoder(given(images))
 
     monkeypatch.setattr(to_onnx, "_graph", lambda *_: b"a graph")

@@ -70,7 +70,7 @@ def folder(record: ContinualRecord) -> Path:
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes longer than learning here; the run that `record` tells of is drawn."""
-    monkeypatch.setattr("phinets.runs.continual.pictures_of", lambda record: {})
+    monkeypatch.setattr("phinets.runs.continual.run_pictures", lambda record: {})
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from phinets.config.errors import StoppedError, UserError
 from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
 from phinets.detection.average_precision import Detections
 from phinets.runs.detect import (
-    DetectionCallback,
+    SilentDetection,
     DetectionTrainer,
     _resolve,
     all_precisions,
@@ -59,14 +59,13 @@ def record(home: Path, run_folder: Path, tmp_path_factory: pytest.TempPathFactor
     return detect(run_folder, quick(home, scratch=True), tmp_path_factory.mktemp("detect") / "one")
 
 
-class Cutter(DetectionCallback):
+class Cutter(SilentDetection):
     """Sends this process a SIGTERM after some steps."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def on_step(self, row: Mapping[str, Any]) -> None:
-
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -223,7 +222,13 @@ def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_fin
     assert not (folder / "scratch").exists()
 
 
-class Breaker(DetectionCallback):
+def test_a_diverged_detector_names_the_rate_to_try(home: Path, run_folder: Path, tmp_path: Path) -> None:
+    training = replace(QUICK.training, lr=1e30, warmup_steps=0)
+    with pytest.raises(DivergedError, match=r"not finite after step .*--lr 2\.5e\+29\b"):
+        detect(run_folder, quick(home, training=training), tmp_path / "diverged")
+
+
+class Breaker(SilentDetection):
     """Breaks every picture to learn from after the first step; mends them when asked."""
 
     def __init__(self, home: Path) -> None:
@@ -334,6 +339,6 @@ class Whole(torch.nn.Module):
 def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp_path: Path) -> None:
     home = voc(tmp_path / "voc")
     config = quick(home)
-    trainer = DetectionTrainer(build_detection(run_folder, config), tmp_path, Signals(), DetectionCallback())
+    trainer = DetectionTrainer(build_detection(run_folder, config), tmp_path, Signals(), SilentDetection())
     (found,) = trainer.test(Whole())  # type: ignore[arg-type]
     assert found.boxes.tolist() == [[0, 0, 40, 30]]

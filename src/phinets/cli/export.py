@@ -53,11 +53,11 @@ def command(words: list[str]) -> Outcome:
     record = plan.write()
     files = {name: str(path) for name, path in plan.files.items()}
     source, artifact = plan.source, plan.artifact
-    text = f"{source.loaded_encoder.called}, for {artifact.description}; features equal to {record.difference:.1e}"
+    text = f"{source.loaded_encoder.description}, for {artifact.description}; features equal to {record.difference:.1e}"
     document = {
         "target": options.to,
         "description": artifact.description,
-        "encoder": source.loaded_encoder.clock,
+        "encoder": source.loaded_encoder.encoder,
         "backbone": source.loaded_encoder.backbone,
         "weights_from": source.describe_step(),
         "image_size": source.size,

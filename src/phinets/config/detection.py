@@ -63,7 +63,7 @@ class ImageOptions:
         require_at_least(self, train_images=1, test_images=1, test_side=MIN_SIDE)
         if not self.train_sides or min(self.train_sides) < MIN_SIDE:
             raise UserError(
-                f"train_sides is {self.train_sides}, but must be one or more lengths of at least {MIN_SIDE}, e.g. 480 800."
+                f"train_sides is {self.train_sides}, but needs one or more lengths ≥ {MIN_SIDE}, e.g. 480 800."
             )
         require_at_least(self, max_side=max(*self.train_sides, self.test_side))
         if not 0 <= self.flip <= 1:
@@ -210,7 +210,8 @@ class DetectionConfig:
             f"(= {training.lr:g}·batch/{FULL_BATCH}), {f'a tenth after {milestones}, ' if milestones else ''}warm-up "
             f"{training.warmup_steps}, momentum {training.momentum:g}, weight decay {training.weight_decay:g}; shorter "
             f"side {sides} (test {images.test_side}, longer at most {images.max_side}), flip {images.flip:g}; "
-            f"{proposals.regions} regions per image in training, {proposals.test_proposals} in the test; seed {self.seed}"
+            f"{proposals.regions} regions per image in training, {proposals.test_proposals} in the test; "
+            f"seed {self.seed}"
         )
 
 

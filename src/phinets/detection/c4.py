@@ -82,8 +82,8 @@ def _measure(encoder: nn.Module, backbone: Backbone, head: Head) -> None:
     same = head_map.ndim == 4 and feature.shape == head_map.shape[:2]
     if not same or not torch.allclose(head_map.mean((2, 3)), feature, rtol=1e-4, atol=1e-5):
         raise UserError(
-            "this encoder does not fit a C4 detector: it has torchvision's names, but computes more than stem, layer1 … "
-            f"layer4 and average pooling. {CURE}"
+            "this encoder does not fit a C4 detector: it has torchvision's names, but computes more than stem, layer1 "
+            f"… layer4 and average pooling. {CURE}"
         )
     backbone.stride, backbone.channels = PROBE_SIDE // feature_map.shape[-1], feature_map.shape[1]
     head.features = head_map.shape[1]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ class LoadedDetector:
             For each image boxes (n, 4) from 0 and half-open, labels (n,) and scores (n,), by falling score.
         """
         one = isinstance(images, Image.Image | str | Path | torch.Tensor | np.ndarray)
-        each: Iterable[Any] = [images] if one else images
+        each = [images] if one else cast("Iterable[Any]", images)
         return [detections for image in each for detections in self._detect(image)]
 
     def _detect(self, image: Any) -> Iterator[Detections]:

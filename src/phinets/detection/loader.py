@@ -38,7 +38,7 @@ def resized_size(width: int, height: int, side: int, max_side: int) -> tuple[int
 
 
 def require_readable(images: Sequence[AnnotatedImage]) -> None:
-    """Decode every image once, as small as its format allows, to name a damaged one before training: milliseconds each."""
+    """Decode every image once, as small as its format allows, to name damaged ones before training."""
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as threads:
         reasons = list(threads.map(_damage, (image.path for image in images)))
     damaged = [(image.path, reason) for image, reason in zip(images, reasons, strict=True) if reason is not None]

@@ -69,8 +69,8 @@ def upright_size(picture: Path) -> tuple[int, int]:
             return (height, width) if file.getexif().get(ORIENTATION, 1) in SIDEWAYS else (width, height)
     except Exception as error:  # a damaged file may raise anything
         raise UserError(
-            f"the picture '{printable(picture)}' can't be read: {error}. Put a whole one there, or take it and its "
-            "annotation out of the lists."
+            f"the image '{printable(picture)}' can't be read: {error}. Replace it, or remove it and its annotation "
+            "from the lists."
         ) from error
 
 
@@ -227,8 +227,8 @@ def _place(name: str) -> Path:
     kind, colon, place = name.partition(":")
     if not name or not place or not colon or kind != "voc":
         raise UserError(
-            f"'{name}' is no place of annotated images. Use --data voc:PATH (and --extra-data voc:PATH), where PATH holds "
-            f"Annotations, JPEGImages and {LISTS}."
+            f"'{name}' is no place of annotated images. Use --data voc:PATH (and --extra-data voc:PATH), where PATH "
+            f"holds Annotations, JPEGImages and {LISTS}."
         )
     return Path(place).expanduser()
 
@@ -241,8 +241,8 @@ def _homes(place: Path) -> list[Path]:
     homes = [home for home in ((place,) if (place / "Annotations").is_dir() else inside) if (home / LISTS).is_dir()]
     if not homes:
         raise UserError(
-            f"'{printable(place)}' is not in VOC's layout: it must hold Annotations, JPEGImages and {LISTS}, or folders "
-            "VOC2007, VOC2012 that do."
+            f"'{printable(place)}' is not in VOC's layout: it must hold Annotations, JPEGImages and {LISTS}, or "
+            "folders VOC2007, VOC2012 that do."
         )
     return homes
 
@@ -286,8 +286,8 @@ def _require_apart(train: list[Annotation], test: list[Annotation]) -> None:
         here, there = both[0]
         raise UserError(
             f"{len(both)} images are in both splits, training and test, by file or by name, e.g. '{there.stem}': "
-            f"'{printable(str(here))}' and '{printable(there)}'. Choose lists that share none with --train-set and --test-set, "
-            "or leave out a place of --extra-data."
+            f"'{printable(str(here))}' and '{printable(there)}'. Choose lists that share none with --train-set and "
+            "--test-set, or leave out a place of --extra-data."
         )
 
 
@@ -303,8 +303,8 @@ def _read_annotations(home: Path, ids: list[str]) -> list[Annotation]:
         if missing:
             has = f"its {kind} is there" if missing[0] in other else f"its {kind} is missing too"
             raise UserError(
-                f"{len(missing)} of the {len(ids)} listed images in '{printable(home)}' have no {what} in {folder}: the "
-                f"first is '{missing[0]}' ({has}). Add them, or remove them from the lists in {LISTS}."
+                f"{len(missing)} of the {len(ids)} listed images in '{printable(home)}' have no {what} in {folder}: "
+                f"the first is '{missing[0]}' ({has}). Add them, or remove them from the lists in {LISTS}."
             )
     return [read_annotation(xmls[name], pictures[name]) for name in ids]
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.manifold import TSNE
 from torch import Tensor
 
@@ -32,7 +31,7 @@ TSNE_MIN, TSNE_MAX = 4, 3_000
 TSNE_COMPONENTS = 50
 """Principal components that t-SNE starts from."""
 ROWS = 8_192
-"""Rows per step of PCA of features that are larger than the memory."""
+"""Rows in memory at a time for PCA, since all features may be larger than the memory."""
 SIDE = 96
 """Side of the pictures on a sheet, in pixels."""
 
@@ -139,25 +138,45 @@ def _hwc(picture: Tensor) -> NDArray[np.uint8]:
 
 def unit_vectors(features: Rows) -> NDArray[np.float64]:
     """Features (n, d) at unit length, since neighbors are found by cosine; NaN and infinity are refused."""
-    chunks = [F.normalize(chunk.double(), dim=1) for chunk in row_chunks(features, ROWS, "images")]
-    return torch.cat(chunks).numpy()
+    return np.concatenate(list(_unit_chunks(features)))
 
 
-def fit_pca(features: Rows, components: int) -> PCA | IncrementalPCA:
-    """The principal components of unit vectors; incremental where the features are more than `ROWS` rows.
+def _unit_chunks(features: Rows) -> Iterator[NDArray[np.float64]]:
+    """Unit vectors in order, `ROWS` at a time."""
+    for chunk in row_chunks(features, ROWS, "images"):
+        yield F.normalize(chunk.double(), dim=1).numpy()
+
+
+class PrincipalComponents(NamedTuple):
+    """The principal components of unit vectors."""
+
+    mean: NDArray[np.float64]
+    """(d,)."""
+    components: NDArray[np.float64]
+    """(components, d), of unit length, the strongest first."""
+    variance_ratio: NDArray[np.float64]
+    """(components,): shares of the total variance; zeros where there is no variance."""
+
+    def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points (n, d) → (n, components)."""
+        return (points - self.mean) @ self.components.T
+
+
+def fit_pca(features: Rows, components: int) -> PrincipalComponents:
+    """The exact principal components of unit vectors, by their covariance, which is summed `ROWS` rows at a time.
 
     Fixed signs (the largest entry of each component is positive) make the map reproducible.
     """
-    if len(features) <= ROWS:
-        pca = PCA(components, svd_solver="full").fit(unit_vectors(features))
-    else:
-        pca = IncrementalPCA(components)
-        starts = range(0, len(features) - components + 1, ROWS)  # a step needs at least `components` rows
-        for first, stop in zip(starts, [*starts[1:], len(features)], strict=True):
-            pca.partial_fit(unit_vectors(features[first:stop]))
-    largest = np.take_along_axis(pca.components_, np.abs(pca.components_).argmax(1, keepdims=True), 1)
-    pca.components_ *= np.where(largest < 0, -1.0, 1.0)
-    return pca
+    n, d = features.shape
+    mean = sum((chunk.sum(0) for chunk in _unit_chunks(features)), np.zeros(d)) / n
+    covariance = np.zeros((d, d))
+    for chunk in _unit_chunks(features):
+        covariance += (chunk - mean).T @ (chunk - mean) / n
+    variances, vectors = np.linalg.eigh(covariance)
+    axes = vectors.T[::-1][:components]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(1, keepdims=True), 1)
+    ratio = variances[::-1][:components].clip(0) / (np.trace(covariance) or 1.0)
+    return PrincipalComponents(mean, axes * np.where(largest < 0, -1.0, 1.0), ratio)
 
 
 def tsne(points: NDArray[np.float64], perplexity: float = 30.0, seed: int = 0) -> NDArray[np.float32]:
@@ -177,7 +196,7 @@ def project(features: Rows, chosen: NDArray[np.int64], method: Method) -> tuple[
     points = pca.transform(unit_vectors(features[chosen]))
     if method == "tsne":
         return tsne(points), ("t-SNE 1", "t-SNE 2")
-    shares = [*np.nan_to_num(pca.explained_variance_ratio_).tolist(), 0.0]
+    shares = [*pca.variance_ratio.tolist(), 0.0]
     points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # a single image has one component
     return points, (
         f"PCA 1 ({100 * shares[0]:.1f} % of the variance)",

@@ -11,8 +11,7 @@ from phinets.evaluation.encoders import run_folder_of
 from phinets.export import TARGET_MODULES
 from phinets.export.artifact import Artifact, Source, Target, load_source
 from phinets.export.card import FileRecord, model_card
-from phinets.runtime.files import atomic_write
-from phinets.runtime.files import write_text
+from phinets.runtime.files import atomic_write, write_text
 from phinets.training.run_folder import RUN_FILES
 
 
@@ -38,7 +37,7 @@ class Export:
             differences.append(self.artifact.check(temporary))
             return self.out.name
 
-        atomic_write(self.out, self.artifact.write, named=check)
+        atomic_write(self.out, self.artifact.write, rename=check)
         record = _record(self.out, differences[0])
         write_text(card_path(self.out), model_card(self.source, self.artifact, record))
         for path, text in self.artifact.extra_files.items():

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, Protocol, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -72,8 +72,8 @@ FIGURE_IMAGES = 4
 """Test images in the figure."""
 
 
-class DetectionCallback:
-    """Receives the events of a detection transfer; does nothing. Override what you need."""
+class DetectionCallback(Protocol):
+    """Receives the events of a detection transfer."""
 
     def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
         """A detector's training starts, or resumes after `done` of its `steps`."""
@@ -86,6 +86,22 @@ class DetectionCallback:
 
     def on_message(self, text: str) -> None:
         """A sentence for the user."""
+
+
+class SilentDetection:
+    """A callback that does nothing. Override what you need."""
+
+    def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
+        """Nothing."""
+
+    def on_step(self, row: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def on_test(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def on_message(self, text: str) -> None:
+        """Nothing."""
 
 
 class StartRecord(NamedTuple):
@@ -146,7 +162,7 @@ def detect(
             start = {"target": str(run.target), "detection": to_plain(run.config), "identity": run.identity}
             write_text(folder / DETECTION_CONFIG, yaml.safe_dump(start, sort_keys=False, allow_unicode=True))
             write_json(folder / ENVIRONMENT, environment(config.seed, run.device, "fp32"))
-            return DetectionTrainer(run, folder, signals, callback or DetectionCallback()).fit()
+            return DetectionTrainer(run, folder, signals, callback or SilentDetection()).fit()
 
 
 def resume_detection(
@@ -166,7 +182,7 @@ def resume_detection(
             return _record(folder, replace(_read(DetectionSummary, folder / SUMMARY), metric=config.metric))
         run = build_detection(start.target, config)
         _require_same(start.identity, run.identity)  # before the result of a finished detector is used
-        return DetectionTrainer(run, folder, signals, callback or DetectionCallback()).fit()
+        return DetectionTrainer(run, folder, signals, callback or SilentDetection()).fit()
 
 
 def read_start(folder: Path) -> StartRecord:
