@@ -19,7 +19,7 @@ from tests.page import faking
 __all__ = ["browser"]
 
 SCALE = with_seeds(SCALES["pocket"], 2)
-SHOWN = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "split-cifar", "memory")
+TARGET_NAMES = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "split-cifar", "memory")
 """One target of each kind: a figure of dynamics, lines, learning curves, a table of streams, costs."""
 
 
@@ -27,14 +27,14 @@ SHOWN = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "spl
 def results() -> dict[str, Result]:
     """Of the shown targets at the pocket scale, but for one cell whose work nobody has done yet."""
     undone = {job.key for job in TARGETS["split-cifar"].tables(SCALE)[0].cells[0].jobs}
-    every = faking.results([TARGETS[name] for name in SHOWN], SCALE)
+    every = faking.results([TARGETS[name] for name in TARGET_NAMES], SCALE)
     return {name: result for name, result in every.items() if name not in undone}
 
 
 @pytest.fixture(scope="session")
 def targets(results: dict[str, Result]) -> tuple[TargetFound, ...]:
     """What was found of them."""
-    return tuple(found(TARGETS[name], SCALE, results) for name in SHOWN)
+    return tuple(found(TARGETS[name], SCALE, results) for name in TARGET_NAMES)
 
 
 @pytest.fixture(scope="session")

@@ -219,7 +219,12 @@ def test_an_empty_page_can_be_read() -> None:
 
 def test_its_colors_are_those_of_the_pictures() -> None:
     style = (files("phinets.reports.page") / "style.css").read_text(encoding="utf-8")
-    for name, color in (("ink", palette.INK), ("accent", palette.FAST), ("no", palette.WRONG), ("open", palette.LOST)):
+    for name, color in (
+        ("ink", palette.INK),
+        ("accent", palette.FAST),
+        ("no", palette.WRONG),
+        ("open", palette.COLLAPSE),
+    ):
         assert f"--{name}: light-dark({color}," in style
 
 

@@ -27,7 +27,7 @@ from phinets.reports.continual import (
     spread,
     tasks_figure,
 )
-from phinets.reports.palette import INK, LOST, SYSTEM, method_color
+from phinets.reports.palette import COLLAPSE, INK, SYSTEM, method_color
 from tests.reports.streams import STEPS, remembering, stream_record, without
 
 
@@ -266,7 +266,7 @@ def test_every_method_has_a_color_of_its_own() -> None:
     apart = np.linalg.norm(rgb[:, None] - rgb, axis=2) + 2 * np.eye(len(rgb))
     assert apart.min() > 0.05
     assert (colors["phinet"], colors["simsiam"]) == (SYSTEM["phinet"], SYSTEM["simsiam"])
-    assert method_color("somebody's own") == LOST
+    assert method_color("somebody's own") == COLLAPSE
 
 
 def test_labels_move_apart_no_further_than_they_must() -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from phinets.config.jobs import Cost
 from phinets.config.methods import METHODS
-from phinets.reports.cost import cost_rows, memory_table, published, time_table
+from phinets.reports.cost import cost_rows, memory_table, paper_costs, time_table
 
 MEMORY_COLUMNS = ("byol", "simsiam", "barlow-twins", "phinet", "rm-simsiam", "x-phinet", "x-phinet/cosine")
 MEMORY = {
@@ -46,7 +46,7 @@ def line_of(text: str, method: str) -> list[str]:
 
 @pytest.mark.parametrize("batch", [128, 1024])
 def test_the_paper_s_tables_are_its_own_line_by_line(batch: int) -> None:
-    figures = {name: published(batch, name) for name in METHODS}
+    figures = {name: paper_costs(batch, name) for name in METHODS}
     known = {name: found for name, found in figures.items() if found is not None}
     memory = {name: found["gigabytes"] for name, found in known.items()}
     hours = {name: found["hours"] for name, found in known.items() if found["hours"] is not None}
@@ -55,22 +55,22 @@ def test_the_paper_s_tables_are_its_own_line_by_line(batch: int) -> None:
 
 
 def test_the_paper_s_ratios_are_to_its_own_simsiam_at_the_same_batch() -> None:
-    found = published(1024, "phinet")
+    found = paper_costs(1024, "phinet")
     assert found == {
         "gigabytes": 17.18,
         "memory_to_simsiam": pytest.approx(17.18 / 17.10),
         "hours": 6.44,
         "time_to_simsiam": pytest.approx(6.44 / 6.74),
     }
-    assert published(256, "phinet") is None
-    assert published(128, "moco-v2") is None
+    assert paper_costs(256, "phinet") is None
+    assert paper_costs(128, "moco-v2") is None
 
 
 def test_a_row_carries_the_cost_its_extrapolation_and_the_paper_s_figures() -> None:
     (row,) = cost_rows([one()])
     assert (row["method"], row["batch"], row["seconds"], row["out_of_memory"]) == ("phinet", 128, 0.1, False)
     assert row["hours_800_epochs"] == pytest.approx(0.1 * 800 * 390 / 3600)
-    assert row["paper"] == published(128, "phinet")
+    assert row["paper"] == paper_costs(128, "phinet")
 
 
 def test_the_tables_show_the_numbers_and_the_paper_s_beside_them() -> None:

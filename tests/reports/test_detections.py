@@ -16,8 +16,8 @@ from phinets.reports.detections import (
     class_table,
     detections_figure,
     loss_figure,
+    paper_precisions,
     precision_table,
-    published,
 )
 from phinets.reports.palette import ARMS, CLASSES
 
@@ -78,7 +78,7 @@ def test_on_voc_s_own_pictures_and_by_its_metric_the_paper_s_lines_stand_below(p
 
 def test_the_paper_s_best_lines_are_those_it_prints_in_bold() -> None:
     best = {
-        (part, name): max(row[n] or 0 for row in published(part).values())
+        (part, name): max(row[n] or 0 for row in paper_precisions(part).values())
         for part in PARTS
         for n, name in enumerate(("ap", "ap50", "ap75"))
     }

@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
 from phinets.reports.embeddings import (
-    NAMED,
+    MAX_NAMES,
     FeatureMap,
     LabeledImage,
     Query,
@@ -52,9 +52,9 @@ def test_without_classes_there_are_points_and_no_names() -> None:
 
 
 def test_of_many_classes_the_largest_are_named() -> None:
-    labels = [f"class {i}" for i in range(NAMED + 5) for _ in range(1 + (i >= 5))]
+    labels = [f"class {i}" for i in range(MAX_NAMES + 5) for _ in range(1 + (i >= 5))]
     (axes,) = feature_map(a_map(labels)).axes
-    assert {text.get_text() for text in axes.texts} == {f"class {i}" for i in range(5, NAMED + 5)}
+    assert {text.get_text() for text in axes.texts} == {f"class {i}" for i in range(5, MAX_NAMES + 5)}
 
 
 def test_thumbnails_stand_where_their_points_are() -> None:

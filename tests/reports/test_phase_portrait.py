@@ -14,7 +14,7 @@ from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.phase_plane import Window, trajectory
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
-from phinets.reports.palette import ALIVE, COLLAPSED, LOST, SINK
+from phinets.reports.palette import ALIVE, COLLAPSE, COLLAPSE_BASIN, SINK
 from phinets.reports.phase_portrait import REGIMES, STAR, basin_figure, comparison, line, portrait, regimes
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -89,9 +89,11 @@ def test_a_trajectory_is_blue_where_it_learns_and_grey_where_it_collapses() -> N
     system = PhiNet(rho=0.08)
     (axes,) = portrait(system, starts=[(0.3, 0.5), (0.02, 0.1)]).axes
     stars = [each for each in axes.lines if each.get_marker() == "*"]
-    assert [each.get_color() for each in stars] == [ALIVE, LOST]
+    assert [each.get_color() for each in stars] == [ALIVE, COLLAPSE]
     ends = [trajectory(system, start)[0] for start in ((0.3, 0.5), (0.02, 0.1))]
-    drawn = [each.get_xydata() for each in axes.lines if each.get_color() in (ALIVE, LOST) and each.get_marker() != "*"]
+    drawn = [
+        each.get_xydata() for each in axes.lines if each.get_color() in (ALIVE, COLLAPSE) and each.get_marker() != "*"
+    ]
     for states, shown in zip(ends, drawn, strict=True):
         np.testing.assert_array_equal(states.T, shown)
 
@@ -103,7 +105,7 @@ def test_the_comparison_follows_the_star_in_both_systems_on_one_axis(version: Ve
     assert above.get_xlim() == below.get_xlim()
     assert marks(above, "*") == {STAR}
     assert [each.get_color() for each in above.lines if each.get_marker() == "*"] == [ALIVE], "PhiNet learns"
-    assert [each.get_color() for each in below.lines if each.get_marker() == "*"] == [LOST], "SimSiam collapses"
+    assert [each.get_color() for each in below.lines if each.get_marker() == "*"] == [COLLAPSE], "SimSiam collapses"
     assert {psi for psi, _ in marks(below, "o")} == {p.psi for p in equilibria(SimSiam(rho=0.08)) if p.kind == "sink"}
     assert overlaps(figure) == []
 
@@ -153,7 +155,7 @@ def test_every_start_has_the_color_of_its_end_and_grey_means_collapse(pair: tupl
     for axes, shown in zip(basin_figure(pair).axes, pair, strict=True):
         mesh = axes.collections[0]
         colors = [to_hex(color) for color in mesh.to_rgba(np.arange(len(shown.sinks)))]
-        assert [color == COLLAPSED for color in colors] == [sink.collapsed for sink in shown.sinks]
+        assert [color == COLLAPSE_BASIN for color in colors] == [sink.collapsed for sink in shown.sinks]
         assert len(set(colors)) == len(colors)
         np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(41, 41), shown.labels)
 

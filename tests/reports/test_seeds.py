@@ -9,7 +9,7 @@ import pytest
 from phinets.config.continual import AppendedTask, ContinualConfig, ReadoutOptions, StreamOptions
 from phinets.config.errors import UserError
 from phinets.config.record import ContinualRecord
-from phinets.config.run import Compute, DataOptions, EvalConfig, Saving
+from phinets.config.run import Compute, DataOptions, EvalConfig, SaveOptions
 from phinets.reports.continual import forgetting_figure
 from phinets.reports.seeds import groups
 from tests.reports.streams import remembering, stream_record
@@ -127,7 +127,7 @@ def test_tasks_that_follow_from_the_settings_are_not_told_of_twice() -> None:
     [
         lambda c: c,
         lambda c: c.resolved,
-        lambda c: replace(c, compute=Compute(device="cpu", threads=1), saving=Saving(checkpoint_every="9steps")),
+        lambda c: replace(c, compute=Compute(device="cpu", threads=1), saving=SaveOptions(checkpoint_every="9steps")),
         lambda c: replace(c, source=DataOptions(root="elsewhere", download=True, max_bad_images=3), keep_tasks=True),
         lambda c: replace(
             c, evaluation=EvalConfig(eval_every=7, eval_at_images=(9,), online_bank=300, health_metrics=("spectrum",))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from phinets.data import ImageSet
     from phinets.data.summary import DataSummary
 
-SHOWN = 8
+N_PICTURES = 8
 """Samples in the picture."""
-LISTED = 20
+MAX_LINES = 20
 """Classes and damaged files that are told one by one; --json tells all."""
 
 
@@ -128,7 +128,7 @@ def _check(words: list[str]) -> Outcome:
     title = printable(options.name)
     if options.out is not None:
         name, part = next(iter(parts.items()))
-        _draw(options, part.head(SHOWN), split.classes, f"{title}, {name}\nviews: {options.views}")
+        _draw(options, part.head(N_PICTURES), split.classes, f"{title}, {name}\nviews: {options.views}")
     picture = None if options.out is None else printable(options.out)
     document = {"name": title, "parts": {name: _plain(part) for name, part in found.items()}, "picture": picture}
     return Outcome(document, lambda console: _show(console, found, picture))
@@ -195,7 +195,7 @@ def _balance(found: Mapping[str, "DataSummary"]) -> list[str]:
             lines.append(f"{name}: no labels; it can be learned from, but kNN and probe need some")
         elif len(set(counts.values())) == 1:
             lines.append(f"{name}: {len(counts)} classes, {next(iter(counts.values()))} images each")
-        elif len(counts) <= LISTED:
+        elif len(counts) <= MAX_LINES:
             lines.append(f"{name}: " + ", ".join(f"{word} {n}" for word, n in counts.items()))
         else:
             rare, common = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
@@ -205,8 +205,8 @@ def _balance(found: Mapping[str, "DataSummary"]) -> list[str]:
 
 def _damage(found: Mapping[str, "DataSummary"]) -> list[str]:
     bad = [f"{name}: '{one.where}': {one.why}" for name, part in found.items() for one in part.bad]
-    more = [f"… and {len(bad) - LISTED} more; --json tells all"] if len(bad) > LISTED else []
-    return [*bad[:LISTED], *more]
+    more = [f"… and {len(bad) - MAX_LINES} more; --json tells all"] if len(bad) > MAX_LINES else []
+    return [*bad[:MAX_LINES], *more]
 
 
 def _prepare(words: list[str]) -> Outcome:

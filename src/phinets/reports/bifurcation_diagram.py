@@ -15,8 +15,8 @@ from phinets.dynamics.systems import SimSiam
 from phinets.reports.palette import FAINT, INK, LEVELS, SYSTEM
 from phinets.reports.phase_portrait import LETTERS, name, sinks
 
-SOLID: Mapping[str, Any] = {"linewidth": 2.2, "linestyle": "-"}
-DASHED: Mapping[str, Any] = {"linewidth": 1.4, "linestyle": (0, (4, 3))}
+SOLID_STYLE: Mapping[str, Any] = {"linewidth": 2.2, "linestyle": "-"}
+DASH_STYLE: Mapping[str, Any] = {"linewidth": 1.4, "linestyle": (0, (4, 3))}
 
 
 def bifurcation_diagram(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5) -> Figure:
@@ -71,7 +71,7 @@ def _draw(axes: Axes, system: AnySystem, variable: str, diagram: Bifurcations) -
             branch[variable],
             color=color,
             zorder=2 if simsiam else 3,
-            **(SOLID if branch.stable else DASHED),
+            **(SOLID_STYLE if branch.stable else DASH_STYLE),
         )
     for k, each in enumerate(diagram.points):
         at = each.rho, each.at[variable]

@@ -12,7 +12,7 @@ from phinets.paper.learners import LEARNERS
 from phinets.paper.numbers import printed
 
 
-def published(batch: int, method: str) -> dict[str, float | None] | None:
+def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
     """The paper's figures of a learner (ResNet-18 on its GPU), and their ratios to its SimSiam; None without any.
 
     The table of times has a single X-PhiNet, taken for the MSE one: of the other there is the memory alone.
@@ -41,7 +41,7 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 def cost_rows(costs: Iterable[Cost]) -> list[dict[str, Any]]:
     """The costs as plain rows, the paper's figures beside them."""
     return [
-        {**to_plain(cost), "hours_800_epochs": cost.hours_800_epochs, "paper": published(cost.batch, cost.method)}
+        {**to_plain(cost), "hours_800_epochs": cost.hours_800_epochs, "paper": paper_costs(cost.batch, cost.method)}
         for cost in costs
     ]
 

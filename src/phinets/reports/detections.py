@@ -41,14 +41,14 @@ def precision_table(summary: DetectionSummary) -> Table:
         of = result.precision[summary.metric]
         losses = f"{result.loss_first:.3f} → {result.loss_last:.3f}"
         table.add_row(result.description, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
-    for pretrained, of_paper in published(summary.comparable).items() if summary.comparable else ():
+    for pretrained, of_paper in paper_precisions(summary.comparable).items() if summary.comparable else ():
         table.add_row(f"paper, {summary.comparable}: {pretrained}", *map(_percent, of_paper), "")
     return table
 
 
-def published(part: str) -> dict[str, tuple[float | None, ...]]:
-    """The paper's AP, AP50 and AP75 on a part of VOC ("VOC 07", "VOC 07+12"), by what was pretrained."""
-    numbers = printed(part.lower().replace(" ", "-"))
+def paper_precisions(split: str) -> dict[str, tuple[float | None, ...]]:
+    """The paper's AP, AP50 and AP75 on a VOC split ("VOC 07", "VOC 07+12"), by what was pretrained."""
+    numbers = printed(split.lower().replace(" ", "-"))
     pretrained = dict.fromkeys(row for row, _ in numbers)
     return {row: tuple(numbers[row, column].mean for column in ("AP", "AP50", "AP75")) for row in pretrained}
 

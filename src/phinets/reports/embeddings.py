@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from phinets.config.errors import UserError
 from phinets.reports.palette import FAINT, FAST, INK, RIGHT, WRONG, class_color
 
-NAMED = 60
+MAX_NAMES = 60
 """Classes that are named in the picture, the largest first."""
 
 
@@ -52,7 +52,7 @@ def feature_map(data: FeatureMap) -> Figure:
         axes.scatter(x, y, s=size, color=color, linewidths=0, alpha=0.7)
     for row, picture in data.thumbnails:
         axes.add_artist(AnnotationBbox(OffsetImage(picture, zoom=28 / picture.shape[0]), data.points[row], pad=0.1))
-    for name, _ in Counter(labels[labels != ""].tolist()).most_common(NAMED):
+    for name, _ in Counter(labels[labels != ""].tolist()).most_common(MAX_NAMES):
         _name(axes, data.points[labels == name], name, colors[name])
     axes.set(xlabel=data.axes[0], ylabel=data.axes[1])
     axes.set_title(data.title, color=INK, fontsize=9, wrap=True)

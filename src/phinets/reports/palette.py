@@ -30,13 +30,13 @@ SOURCE = "#7a5cc2"
 NULLCLINE = "#2a9d5c"
 BORDER = "#7a5cc2"
 ALIVE = "#3366cc"
-LOST = "#6b7280"
-COLLAPSED = "#d9dce3"
+COLLAPSE = "#6b7280"
+COLLAPSE_BASIN = "#d9dce3"
 BASINS = ["#8fb0f0", "#f3c27d", "#9ad9b4", "#c9b6ee"]
 LEVELS = ["#eef1f7", "#c3d0ea", "#7f9bd3", "#2f4f9e", "#172a5a"]
 SYSTEM = {"phinet": ALIVE, "simsiam": SADDLE}
 
-ARMS = {"encoder": FAST, "scratch": LOST}
+ARMS = {"encoder": FAST, "scratch": COLLAPSE}
 RIGHT, WRONG = "#2a9d5c", "#c0392b"
 CLASSES = (
     "#3366cc", "#cc7a00", "#2a9d5c", "#c0392b", "#7a5cc2", "#8c6239", "#b5338a", "#6b7280", "#8a9a00", "#1797a6",
@@ -70,9 +70,9 @@ def method_color(name: str) -> str:
     family = name.partition("/")[0]
     kin = [other for other in METHODS if other.partition("/")[0] == family]
     if name not in kin:
-        return LOST
+        return COLLAPSE
     turn, lift = _SHADES[kin.index(name) % len(_SHADES)]
-    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(FAMILY.get(family, LOST)))
+    hue, lightness, saturation = colorsys.rgb_to_hls(*to_rgb(FAMILY.get(family, COLLAPSE)))
     return to_hex(colorsys.hls_to_rgb((hue + turn) % 1, min(0.85, max(0.15, lightness + lift)), saturation))
 
 

@@ -10,7 +10,7 @@ from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFoun
 from phinets.paper.numbers import Printed
 
 NONE = "–"
-LOST, FAILED = "†", "‡"
+LOST_MARK, FAILED_MARK = "†", "‡"
 PAPER_PLACES = 2
 """Decimals that the paper prints."""
 VERDICTS: Mapping[VerdictWord, str] = {"holds": "hold", "does not hold": "do not hold", "can't tell": "can't be told"}
@@ -84,9 +84,9 @@ def legend(found: TableFound) -> str:
     if any(cell.best for cell in found.cells):
         said.append(f"bold: overlaps with the best of its {found.table.best_in}")
     if any(cell.lost for cell in found.cells):
-        said.append(f"{LOST}k: k seeds collapsed or diverged; collapsed ones are in the mean")
+        said.append(f"{LOST_MARK}k: k seeds collapsed or diverged; collapsed ones are in the mean")
     if any(cell.failed for cell in found.cells):
-        said.append(f"{FAILED}k: k seeds failed")
+        said.append(f"{FAILED_MARK}k: k seeds failed")
     if any(cell.printed is not None for cell in found.cells):
         said.append("below: the paper's")
     return "; ".join(said) + "."
@@ -99,7 +99,7 @@ def _places(found: TableFound) -> int:
 
 
 def _written(cell: CellFound, places: int) -> CellWritten:
-    marks = "".join(f" {mark}{count}" for mark, count in ((LOST, cell.lost), (FAILED, cell.failed)) if count)
+    marks = "".join(f" {mark}{count}" for mark, count in ((LOST_MARK, cell.lost), (FAILED_MARK, cell.failed)) if count)
     seeds = len(cell.values)
     counts = cell.mean is not None and not isinstance(cell.cell.jobs[0], DynamicsJob)
     return CellWritten(

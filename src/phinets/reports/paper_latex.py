@@ -66,7 +66,7 @@ def latex(found: Sequence[TargetFound]) -> str:
     return "\n".join(parts)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Words as LaTeX prints them; the minus of a number is one."""
     return re.sub(r"(?<!\w)-(?=\d)", "−", text).translate(ESCAPES)
 
@@ -78,19 +78,19 @@ def _comment(text: str) -> str:
 def _table(found: TableFound) -> str:
     body = []
     for line in lines(found):
-        body.append(_row([escaped(line.name), *map(_ours, line.cells)]))
+        body.append(_row([escape(line.name), *map(_ours, line.cells)]))
         if line.has_paper:
             body.append(_row([r"\quad\textit{paper}", *map(_paper, line.cells)]))
     columns = "l" + "r" * len(found.table.columns)
-    head = _row([escaped(name) for name in headings(found)])
+    head = _row([escape(name) for name in headings(found)])
     tabular = _tabular(columns, head, body)
     return _float(f"{title(found)}. {legend(found)}", tabular, fitted=len(found.table.columns) > NARROW)
 
 
 def _claims(found: TargetFound) -> str:
     columns = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
-    head = _row([escaped(name) for name in CLAIM_HEADINGS])
-    body = [_row([escaped(word) for word in claim_line(claim)]) for claim in found.claims]
+    head = _row([escape(name) for name in CLAIM_HEADINGS])
+    body = [_row([escape(word) for word in claim_line(claim)]) for claim in found.claims]
     return _float(f"Claims: {found.target.title}.", _tabular(columns, head, body), fitted=True)
 
 
@@ -103,7 +103,7 @@ def _float(caption: str, tabular: str, *, fitted: bool) -> str:
     """A table with its caption; a wide one is made as wide as the page."""
     placed = f"\\resizebox{{\\linewidth}}{{!}}{{%\n{tabular}%\n}}" if fitted else tabular
     head = "\\begin{table}[htbp]\n\\centering\n\\footnotesize"
-    return f"{head}\n\\caption{{{escaped(caption)}}}\n{placed}\n\\end{{table}}\n"
+    return f"{head}\n\\caption{{{escape(caption)}}}\n{placed}\n\\end{{table}}\n"
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -111,7 +111,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _ours(cell: CellWritten | None) -> str:
-    return "" if cell is None else _bold(cell.ours, cell.best) + escaped(cell.marks)
+    return "" if cell is None else _bold(cell.ours, cell.best) + escape(cell.marks)
 
 
 def _paper(cell: CellWritten | None) -> str:
@@ -119,4 +119,4 @@ def _paper(cell: CellWritten | None) -> str:
 
 
 def _bold(text: str, bold: bool) -> str:
-    return rf"\textbf{{{escaped(text)}}}" if bold else escaped(text)
+    return rf"\textbf{{{escape(text)}}}" if bold else escape(text)

@@ -30,9 +30,9 @@ CLAIM_COLUMNS = (
     "target", "scale", "claim", "says", "where", "verdict", "effect", "low", "high", "unit", "seeds", "lost", "rule",
     "why",
 )  # fmt: skip
-SHOWN = ("verdict", "claim", "effect [95 % interval]", "seeds", "collapsed")
+TERMINAL_COLUMNS = ("verdict", "claim", "effect [95 % interval]", "seeds", "collapsed")
 """Of a claim, on the terminal."""
-UNBOUNDED = 10_000
+MAX_WIDTH = 10_000
 """Letters of a line that no table needs."""
 STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
 
@@ -137,7 +137,7 @@ def _drawn(console: Console, found: TableFound) -> Table:
     first, *names = headings(found)
     rows = {line.name: tuple(map(_drawn_cell, line.cells)) for line in lines(found)}
     table = _grid(found, first, names, rows)
-    needed = console.measure(table, options=console.options.update(width=UNBOUNDED)).maximum
+    needed = console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum
     if needed <= console.width or len(rows) >= len(names):
         return table
     turned = {name: tuple(cells[n] for cells in rows.values()) for n, name in enumerate(names)}
@@ -167,10 +167,10 @@ def _drawn_cell(cell: CellWritten | None) -> Text:
 def _drawn_claims(found: TargetFound) -> Table:
     """As narrow as a terminal is: the rules are in the files."""
     table = Table(title=Text(f"Of {len(found.claims)} claims {tally(found.claims)}."), title_justify="left")
-    for heading in SHOWN:
+    for heading in TERMINAL_COLUMNS:
         table.add_column(Text(heading), overflow="fold")
     for claim in found.claims:
         said = dict(zip(CLAIM_HEADINGS, claim_line(claim), strict=True))
         verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-        table.add_row(verdict, *(Text(said[heading]) for heading in SHOWN[1:]))
+        table.add_row(verdict, *(Text(said[heading]) for heading in TERMINAL_COLUMNS[1:]))
     return table

@@ -27,10 +27,10 @@ from phinets.reports.palette import (
     ALIVE,
     BASINS,
     BORDER,
-    COLLAPSED,
+    COLLAPSE,
+    COLLAPSE_BASIN,
     FAINT,
     INK,
-    LOST,
     NULLCLINE,
     SADDLE,
     SINK,
@@ -158,7 +158,7 @@ def color_of(sink: Equilibrium | None) -> str:
     """The color of a trajectory that ends in this sink, or in none."""
     if sink is None:
         return INK
-    return LOST if sink.collapsed else ALIVE
+    return COLLAPSE if sink.collapsed else ALIVE
 
 
 def arrow_on(axes: Axes, line: Floats, color: str) -> None:
@@ -215,7 +215,7 @@ def legend(figure: Figure) -> None:
         *(Line2D([], [], linestyle="", label=kind, **_sign(kind)) for kind in ("sink", "saddle")),
         Line2D([], [], color=BORDER, linestyle=DASHES, label="border of basins"),
         Line2D([], [], color=ALIVE, marker="*", label="learns"),
-        Line2D([], [], color=LOST, marker="*", label="collapses"),
+        Line2D([], [], color=COLLAPSE, marker="*", label="collapses"),
     ]
     figure.legend(handles=signs, loc="outside lower center", ncols=len(signs), frameon=False, fontsize=9)
 
@@ -333,7 +333,7 @@ def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
     sources = [point.psi for point in points if point.kind == "source"]
     top = axes.get_ylim()[1]
     border = sources[0] if sources else window.psi_max
-    spans = [(window.psi_min, border, LOST, "collapses"), (border, window.psi_max, ALIVE, "learns")]
+    spans = [(window.psi_min, border, COLLAPSE, "collapses"), (border, window.psi_max, ALIVE, "learns")]
     for low, high, color, word in spans[: 1 + len(sources)]:
         axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=color, alpha=0.25, linewidth=0)
         axes.text((low + high) / 2, 0.88 * top, word, color=color, fontsize=9, ha="center", va="top")
@@ -355,7 +355,7 @@ def basin_figure(maps: Sequence[Basins]) -> Figure:
 
 def _panel(axes: Axes, basin_map: Basins) -> None:
     falling = sorted((sink.psi for sink in basin_map.sinks if not sink.collapsed), reverse=True)
-    colors = [COLLAPSED if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in basin_map.sinks]
+    colors = [COLLAPSE_BASIN if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in basin_map.sinks]
     psi, gamma, cmap = basin_map.psi, basin_map.gamma, ListedColormap(colors)
     labels = np.ma.masked_less(basin_map.labels, 0)
     axes.pcolormesh(

@@ -19,9 +19,9 @@ BESIDE = (
     "evaluation.encoder", "evaluation.health_metrics", "reading.evals_per_task", "stream.task_data",
 )  # fmt: skip
 """Settings that change neither what is learned nor what the matrix says; a task's own data are among the facts."""
-ASKED = ("data", "source", "stream", "appended", "evaluation", "reading")
+EVALUATION_SECTIONS = ("data", "source", "stream", "appended", "evaluation", "reading")
 """Where the settings stand that decide what is asked: where they differ, two matrices are not of one kind."""
-FOUND = ("names of tasks", "training images")
+DATA_FACTS = ("names of tasks", "training images")
 """What the data came to: as the settings say, unless what lies in a folder has changed."""
 WIDEST = 30
 """Letters of a line that says what sets runs apart."""
@@ -70,7 +70,7 @@ def facts(record: ContinualRecord) -> Facts:
     """All that decides what is learned and asked but the seed: dotted key → value, and what the data came to."""
     settings = without(learning_settings(record.config.resolved), (*BESIDE, *_unused(record.config.memory)))
     found = (list(record.summary.tasks), list(record.summary.images))
-    return {**flat(settings), "data": record.summary.data, **dict(zip(FOUND, found, strict=True))}
+    return {**flat(settings), "data": record.summary.data, **dict(zip(DATA_FACTS, found, strict=True))}
 
 
 def _unused(memory: ReplayOptions) -> list[str]:
@@ -99,7 +99,7 @@ def _heading(record: ContinualRecord) -> tuple[str, str]:
 
 
 def _is_asked(key: str) -> bool:
-    return key.partition(".")[0] in (*ASKED, *FOUND)
+    return key.partition(".")[0] in (*EVALUATION_SECTIONS, *DATA_FACTS)
 
 
 def _apart(every: Sequence[Facts]) -> list[str]:
@@ -110,9 +110,9 @@ def _apart(every: Sequence[Facts]) -> list[str]:
 
 def _what_is_asked(every: Sequence[Facts]) -> list[str]:
     """The keys of what is not asked alike; what the data came to only where the settings don't tell it already."""
-    keys = [key for key in _apart(every) if _is_asked(key) and key not in FOUND]
+    keys = [key for key in _apart(every) if _is_asked(key) and key not in DATA_FACTS]
     agreeing = [pair for pair in combinations(every, 2) if not set(keys) & set(_apart(pair))]
-    return keys + [key for key in FOUND if any(one[key] != other[key] for one, other in agreeing)]
+    return keys + [key for key in DATA_FACTS if any(one[key] != other[key] for one, other in agreeing)]
 
 
 def _said(key: str, value: Any, record: ContinualRecord) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from phinets.reproduce.schedule import Engine
     from phinets.reproduce.store import Store
 
-FAILED = 3
+FAILED_JOBS_EXIT = 3
 """The exit code where some jobs failed."""
 LOGS = "slurm"
 
@@ -116,7 +116,7 @@ def _tables(options: Reproduce, targets: Sequence[Target], results: Mapping[str,
         if failed:
             output.print_line(console, "Run the failed ones again with --retry-failed.")
 
-    return Outcome(document, show_all, FAILED if failed else 0)
+    return Outcome(document, show_all, FAILED_JOBS_EXIT if failed else 0)
 
 
 def _plan(options: Reproduce, missing: Mapping[str, Job], done: int, estimator: "Estimator") -> Outcome:
