@@ -23,7 +23,7 @@ from phinets import Views
 from phinets.backbones import backbone as backbone_called
 from phinets.config.jobs import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import PretrainConfig, Saving
+from phinets.config.run import PretrainConfig, SaveOptions
 from phinets.data import BadImages
 from phinets.runs.trainer import Silent
 from phinets.runs.cost import (
@@ -161,7 +161,7 @@ def run_loop(train_state: TrainState, loader: ViewLoader | ReadyMade) -> None:
             course=RunSchedule((TaskSchedule(loader, timetable),)),  # type: ignore[arg-type]
             journal=journal,
             bad_images=BadImages(0),
-            keeper=Keeper(Path(folder), Saving(), LOOP_STEPS),
+            keeper=Keeper(Path(folder), SaveOptions(), LOOP_STEPS),
             stop=lambda: False,
             look=lambda codes: {},
             save=lambda step: None,

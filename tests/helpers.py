@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import phinets
 from phinets.config.methods import LearnerOptions
-from phinets.config.run import Compute, DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
+from phinets.config.run import Compute, DataOptions, EvalConfig, Optimization, PretrainConfig, SaveOptions
 from phinets.methods import Learner
 from phinets.runtime.devices import Precision
 from phinets.training.optimizers import build_optimizer
@@ -15,13 +15,13 @@ from phinets.training.step import TrainState
 
 
 def assert_features_close(actual: Tensor, expected: Tensor) -> None:
-    """Features of the same images by two code paths or batch shapes, equal up to float32 rounding.
+    """Features of the same images by two code paths, batch shapes or memory layouts, equal up to float32 rounding.
 
-    Each layer of an encoder sums K ≤ 9 · 512 products. Another order of summation changes a sum by about √K · eps of its
-    scale, at most 68 eps; a layer's scale is that of the features, and batch norm damps what earlier layers add.
+    Each of L ≤ 20 layers sums K ≤ 9 · 512 products. Another order of summation changes a sum by about √K · eps of its
+    scale. These changes are independent, so together they are about √(L · K) · eps ≈ 300 eps of the features' scale.
     """
     assert actual.shape == expected.shape
-    bound = 64 * torch.finfo(torch.float32).eps * float(expected.abs().max())
+    bound = 300 * torch.finfo(torch.float32).eps * float(expected.abs().max())
     difference = float((actual - expected).abs().max())
     assert difference <= bound, f"features differ by {difference:.3g}, more than {bound:.3g}"
 
@@ -85,5 +85,5 @@ MINIATURE = PretrainConfig(
         health_metrics=("alignment", "spectrum", "stable-rank", "slow-gap"),
     ),
     compute=Compute(device="cpu"),
-    saving=Saving(checkpoint_every="6steps"),
+    saving=SaveOptions(checkpoint_every="6steps"),
 )

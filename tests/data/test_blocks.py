@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from phinets.config.errors import UserError
-from phinets.data.blocks import BLOCK, KEPT, MIXED, BlockImages, BlockStore
+from phinets.data.blocks import BLOCK, CACHED_BLOCKS, MIX_BLOCKS, BlockImages, BlockStore
 from tests.data.making import noise
 
 COUNTS = (41_500, 60_000, 30_003)
@@ -52,13 +52,13 @@ def test_no_block_reaches_from_one_file_into_the_next(stored: BlockImages) -> No
 def test_neighbors_in_an_epoch_are_rarely_neighbors_on_the_disk(stored: BlockImages) -> None:
     blocks = stored.store.locate(order(stored))[0]
     together = (blocks[1:] == blocks[:-1]).mean()
-    assert 0.7 / MIXED < together < 1.4 / MIXED
+    assert 0.7 / MIX_BLOCKS < together < 1.4 / MIX_BLOCKS
 
 
 def test_a_batch_is_drawn_from_many_blocks_and_from_the_whole_of_each(stored: BlockImages) -> None:
     blocks, places = stored.store.locate(order(stored))
     for start in range(0, len(blocks) - 512, 512):
-        assert len(np.unique(blocks[start : start + 512])) >= MIXED - 2
+        assert len(np.unique(blocks[start : start + 512])) >= MIX_BLOCKS - 2
     first = places[: 20 * BLOCK]
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.02
     assert abs(first.mean() / BLOCK - 0.5) < 0.02
@@ -67,14 +67,16 @@ def test_a_batch_is_drawn_from_many_blocks_and_from_the_whole_of_each(stored: Bl
 def test_few_blocks_are_in_use_at_any_time(stored: BlockImages) -> None:
     blocks = stored.store.locate(order(stored))[0]
     for start in range(0, len(blocks), 1000):
-        assert len(np.unique(blocks[start : start + 1000])) <= MIXED + 3 < KEPT
+        assert len(np.unique(blocks[start : start + 1000])) <= MIX_BLOCKS + 3 < CACHED_BLOCKS
 
 
 def test_an_epoch_reads_each_block_about_once(stored: BlockImages) -> None:
     for rows in torch.from_numpy(order(stored)).split(512):
         stored.fetch(rows)
     n_blocks = sum(-(-n // BLOCK) for n in COUNTS)
-    assert n_blocks <= stored.store.block.cache_info().misses <= n_blocks + 2 * MIXED  # the last ones come first, too
+    assert (
+        n_blocks <= stored.store.block.cache_info().misses <= n_blocks + 2 * MIX_BLOCKS
+    )  # the last ones come first, too
 
 
 def test_some_classes_of_many_are_shuffled_and_read_as_well(stored: BlockImages) -> None:
@@ -83,12 +85,12 @@ def test_some_classes_of_many_are_shuffled_and_read_as_well(stored: BlockImages)
     assert (np.sort(shuffled) == np.arange(len(picked))).all()
     blocks = stored.store.locate(5 * shuffled)[0]
     for start in range(0, len(blocks), 200):
-        assert len(np.unique(blocks[start : start + 200])) <= MIXED + 3
+        assert len(np.unique(blocks[start : start + 200])) <= MIX_BLOCKS + 3
 
 
 def test_every_epoch_goes_through_the_blocks_in_another_order(stored: BlockImages) -> None:
     begun = [set(stored.store.locate(order(stored, seed)[:512])[0].tolist()) for seed in range(4)]
-    assert all(len(one & other) < MIXED * 0.6 for i, one in enumerate(begun) for other in begun[:i])
+    assert all(len(one & other) < MIX_BLOCKS * 0.6 for i, one in enumerate(begun) for other in begun[:i])
 
 
 WALK = """

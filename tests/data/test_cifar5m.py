@@ -12,11 +12,11 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import cifar5m, load
-from phinets.data.cifar5m import Prepared, images_path, labels_path, prepare
+from phinets.data.cifar5m import PreparedFile, images_path, labels_path, prepare
 from tests.data.making import cifar5m_parts, noise
 
 
-def states(parts: list[Prepared]) -> list[str]:
+def states(parts: list[PreparedFile]) -> list[str]:
     return [part.state for part in parts]
 
 
@@ -114,7 +114,7 @@ def test_a_damaged_part_is_refused_and_leaves_nothing_but_the_parts_before(
         list(prepare(tmp_path / "from", tmp_path / "to"))
     assert not images_path(tmp_path / "to", 1).exists()
     assert not list((tmp_path / "to").glob(".*"))
-    assert cifar5m.prepared(tmp_path / "to", 0) == 50
+    assert cifar5m.prepared_images(tmp_path / "to", 0) == 50
 
 
 def test_a_part_cut_short_in_its_download_is_refused(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_header_that_lies_about_the_length_is_refused(tmp_path: Path) -> None:
             archive.writestr("Y.npy", y.replace(b"(50,)", b"(%d,)" % n)[: -8 * 50] + bytes(8 * n))
         with pytest.raises(UserError, match=says):
             list(prepare(tmp_path, tmp_path / "to"))
-        assert cifar5m.prepared(tmp_path / "to", 0) == 0
+        assert cifar5m.prepared_images(tmp_path / "to", 0) == 0
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from phinets.views import prepare
 CPU = torch.device("cpu")
 
 
-def prepared(images: Tensor) -> Tensor:
+def prepared_images(images: Tensor) -> Tensor:
     return prepare(images, PLANS["simsiam-cifar"])
 
 
@@ -28,11 +28,11 @@ def world() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def test_pixels_and_an_untrained_encoder_know_little(world: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
     images, labels, asked, truth = world
-    known, queries = (pixels(x.split(512), prepared) for x in (images[:5000], asked))
+    known, queries = (pixels(x.split(512), prepared_images) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 30
     torch.manual_seed(0)
     encoder = backbone("resnet-tiny")
-    known, queries = (features(encoder, x.split(512), prepared, device=CPU) for x in (images[:5000], asked))
+    known, queries = (features(encoder, x.split(512), prepared_images, device=CPU) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 45
 
 
@@ -45,7 +45,7 @@ def test_a_supervised_resnet_tiny_gets_at_least_95_percent(world: tuple[Tensor, 
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2 * (len(images) // 100))
     for _ in range(2):
         for batch in torch.randperm(len(images)).split(100):
-            x = prepared(images[batch]).contiguous(memory_format=torch.channels_last)
+            x = prepared_images(images[batch]).contiguous(memory_format=torch.channels_last)
             loss = F.cross_entropy(model(x), labels[batch])
             optimizer.zero_grad()
             loss.backward()
@@ -53,5 +53,5 @@ def test_a_supervised_resnet_tiny_gets_at_least_95_percent(world: tuple[Tensor, 
             schedule.step()
     model.eval()
     with torch.no_grad():
-        guessed = torch.cat([model(prepared(x)).argmax(1) for x in asked.split(500)])
+        guessed = torch.cat([model(prepared_images(x)).argmax(1) for x in asked.split(500)])
     assert float((guessed == truth).double().mean()) >= 0.95

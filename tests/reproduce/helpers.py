@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from phinets.config.jobs import DynamicsJob, Job, PretrainJob, Result
-from phinets.config.run import PretrainConfig, Saving
+from phinets.config.run import PretrainConfig, SaveOptions
 from phinets.paper.scales import scale
 
 SMOKE = scale("smoke")
-TINY: PretrainConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=Saving(pictures=False))
+TINY: PretrainConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=SaveOptions(pictures=False))
 QUICK = tuple(DynamicsJob(statements=("strong",), sigma2=1.5 + n / 8) for n in range(8))
 """Each is done in no time, and another than the others."""
 

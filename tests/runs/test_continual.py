@@ -18,7 +18,7 @@ from phinets.config.continual import AppendedTask, ContinualConfig, ReadoutOptio
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
 from phinets.config.record import ContinualRecord
-from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, Saving
+from phinets.config.run import DataOptions, EvalConfig, Optimization, PretrainConfig, SaveOptions
 from phinets.continual import metrics
 from phinets.evaluation.encoders import load_encoder, load_learner
 from phinets.runs.continual import Continual
@@ -45,7 +45,7 @@ STREAM = ContinualConfig(
     optimization=Optimization(schedule="constant", warmup_epochs=0.0),
     evaluation=EvalConfig(encoder="both", eval_every=4, online_bank=60, online_queries=20, num_neighbors=5),
     reading=ReadoutOptions(readouts=("task-knn", "class-knn")),
-    saving=Saving(checkpoint_every="3steps"),
+    saving=SaveOptions(checkpoint_every="3steps"),
 )
 """Three tasks of three forms, about 60 images and six steps each."""
 STRATEGIES = {
@@ -162,7 +162,7 @@ def test_what_comes_later_changes_nothing_about_what_came_before(folder: Path, t
     run_stream(shorter, tmp_path / "shorter")
     states = [dict(checkpoints(tmp_path / name / "checkpoints"))[ends[1]] for name in ("longer", "shorter")]
     a, b = map(load_checkpoint, states)
-    for part in ("learner", "optimizer", "memory"):
+    for part in ("learner", "optimizer", "replay"):
         assert_equal(a[part], b[part])
     assert [step for step, _ in checkpoints(tmp_path / "longer" / "checkpoints")][:2] == list(ends[:2])
 
@@ -251,7 +251,7 @@ def test_cassle_s_frozen_encoder_is_the_one_before_the_last_task(tmp_path: Path)
 
 def test_the_encoders_of_a_stream_are_found_like_those_of_any_run(folder: Path) -> None:
     kept = load_file(folder / "backbone-slow.safetensors")
-    assert_equal(dict(load_encoder(folder, "slow").encoder.state_dict()), kept)
+    assert_equal(dict(load_encoder(folder, "slow").module.state_dict()), kept)
     assert load_learner(folder)[2] == newest(folder)["step"]
 
 
@@ -282,7 +282,7 @@ def test_a_task_appended_later_is_learned_as_if_it_had_been_planned(
     planned = run_stream(replace(config, stream=StreamOptions(task_data=tuple(places))), tmp_path / "planned")
     assert_equal(*({k: newest(Path(r.folder))[k] for k in ("step", "learner", "optimizer")} for r in (later, planned)))
     if memory == "mixup":
-        assert_equal(*(newest(Path(r.folder))["memory"] for r in (later, planned)))
+        assert_equal(*(newest(Path(r.folder))["replay"] for r in (later, planned)))
     for ours, theirs in zip(later.summary.readings, planned.summary.readings, strict=True):
         assert ours.matrix[1:] == theirs.matrix[1:], "its column before it came is there from the append on"
         assert ours.matrix[0] == (*theirs.matrix[0][:2], None)
@@ -301,7 +301,7 @@ def test_appending_keeps_the_older_summary_and_encoder_and_can_be_repeated(place
     assert tuple(kept["tasks"]) == first.summary.tasks
     assert (tmp_path / "run" / "summary-before-append-2.json").exists()
     kept_at = dict(checkpoints(tmp_path / "run" / "checkpoints"))[first.summary.steps]
-    assert_equal(older, dict(load_encoder(kept_at).encoder.state_dict()))
+    assert_equal(older, dict(load_encoder(kept_at).module.state_dict()))
     run_stream(config, tmp_path / "run", overwrite=True)
     assert not list((tmp_path / "run").glob("summary-before-*"))
 
@@ -356,7 +356,7 @@ def bad_appends(copy: Path, tmp_path: Path) -> Iterator[tuple[str, AppendedTask,
     yield "32 × 32", AppendedTask(data=arrays(tmp_path / "large.npz", 6, size=32), epochs=1), None
     yield "no-such-file", AppendedTask(data="npz:no-such-file.npz", epochs=1), None
     yield (
-        "gives .* training images, but each step of this run takes 16",
+        "10 training images.*batch of this run is 16",
         AppendedTask(data=arrays(tmp_path / "few.npz", 7, n=12), epochs=1),
         None,
     )
@@ -375,7 +375,7 @@ def test_what_can_t_be_appended_is_refused_and_nothing_is_lost(case: int, copy: 
 
 def test_nothing_is_appended_to_a_run_that_is_not_finished(copy: Path, tmp_path: Path) -> None:
     (copy / "summary.json").unlink()
-    with pytest.raises(UserError, match=r"not finished yet.*phinets continual --resume"):
+    with pytest.raises(UserError, match=r"phinets continual --resume"):
         append(copy, AppendedTask(data=arrays(tmp_path / "good.npz", 5), epochs=1))
 
 

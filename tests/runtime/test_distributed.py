@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from phinets.config.methods import METHODS, LearnerOptions
-from phinets.config.run import Compute, Saving
+from phinets.config.run import Compute, SaveOptions
 from phinets.runs.trainer import resume, run
 from phinets.training.checkpoint import checkpoints
 from phinets.training.journal import read_journal
@@ -34,7 +34,7 @@ TWENTY = replace(
 In double precision: in single, two orders of the same sum differ by 1e-7, and where that moves one activation over
 the kink of its ReLU, gradients jump by 1e-2. A single process whose weights are changed by 1e-7 drifts away as fast.
 """
-LONG = replace(TWENTY, epochs=8, saving=Saving(checkpoint_every="5steps"))
+LONG = replace(TWENTY, epochs=8, saving=SaveOptions(checkpoint_every="5steps"))
 """Eighty steps: time enough to be stopped."""
 
 pytestmark = pytest.mark.slow

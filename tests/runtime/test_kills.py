@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from phinets.config.run import Compute, Saving
+from phinets.config.run import Compute, SaveOptions
 from phinets.runs.trainer import resume, run
 from phinets.runtime.files import is_remnant
 from phinets.training.journal import read_journal
@@ -26,7 +26,7 @@ CONFIG = replace(
     learner=replace(TINY.learner, projector=(256, 256)),
     evaluation=replace(TINY.evaluation, eval_every=7),
     compute=Compute(threads=1),
-    saving=Saving(checkpoint_every="2steps", keep_epochs=10),
+    saving=SaveOptions(checkpoint_every="2steps", keep_epochs=10),
 )
 """150 steps in epochs of five, a look after every seventh and a checkpoint after every second."""
 KINDS = ("step",) * 10 + ("write",) * 7 + ("start",) * 2 + ("evaluation",)

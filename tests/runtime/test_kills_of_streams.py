@@ -10,7 +10,7 @@ from time import sleep
 
 import pytest
 
-from phinets.config.run import Compute, Saving
+from phinets.config.run import Compute, SaveOptions
 from phinets.runs.continual import Continual
 from phinets.runs.trainer import resume_stream, run_stream
 from tests.runs.test_continual import STREAM, assert_same_end
@@ -21,7 +21,7 @@ CONFIG = replace(
     epochs_per_task=6,
     memory=replace(STREAM.memory, distil="cassle"),
     compute=Compute(threads=1),
-    saving=Saving(checkpoint_every="4steps"),
+    saving=SaveOptions(checkpoint_every="4steps"),
 )
 KILLS = 6
 

@@ -10,7 +10,7 @@ import torch
 
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS
-from phinets.config.run import Saving
+from phinets.config.run import SaveOptions
 from phinets.runtime.files import atomic_write
 from phinets.training import checkpoint
 from phinets.training.checkpoint import (
@@ -132,7 +132,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_last_two_are_kept_and_every_kth_epoch_s(tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path, Saving(checkpoint_every="3steps", keep_epochs=2), steps_per_epoch=5)
+    keeper = Keeper(tmp_path, SaveOptions(checkpoint_every="3steps", keep_epochs=2), steps_per_epoch=5)
     due = [step for step in range(1, 31) if keeper.is_due(step)]
     assert due == [3, 6, 9, 10, 12, 15, 18, 20, 21, 24, 27, 30]
     for step in due[:-1]:
@@ -141,7 +141,7 @@ def test_the_last_two_are_kept_and_every_kth_epoch_s(tmp_path: Path) -> None:
 
 
 def test_older_ones_go_only_once_the_new_one_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = Keeper(tmp_path, Saving(), steps_per_epoch=5)
+    keeper = Keeper(tmp_path, SaveOptions(), steps_per_epoch=5)
     for step in (1, 2):
         keeper.save(step, WHAT)
     monkeypatch.setattr(torch, "save", _half)
@@ -157,7 +157,7 @@ def _half(state: object, file: BinaryIO) -> None:
 
 
 def test_what_a_killed_writer_and_a_refused_future_left_goes_with_the_next(tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path, Saving(), steps_per_epoch=5)
+    keeper = Keeper(tmp_path, SaveOptions(), steps_per_epoch=5)
     keeper.save(2, WHAT)
     shutil.copy(checkpoints(tmp_path)[0][1], tmp_path / f"step-000000009.{'0' * 16}.pt")
     (tmp_path / ".step-000000009.pt.part").write_bytes(b"half")
@@ -169,23 +169,23 @@ def test_what_a_killed_writer_and_a_refused_future_left_goes_with_the_next(tmp_p
 def test_the_clock_asks_when_its_time_has_come_and_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
-    keeper = Keeper(tmp_path, Saving(checkpoint_every="300s"), steps_per_epoch=5)
+    keeper = Keeper(tmp_path, SaveOptions(checkpoint_every="300s"), steps_per_epoch=5)
     asked = []
     for now[0] in (100.0, 299.0, 300.0, 301.0, 599.0, 600.0):
         asked.append(keeper.timer_expired())
     assert asked == [False, False, True, False, False, True]
     assert not any(keeper.is_due(step) for step in range(1, 50))
-    assert not Keeper(tmp_path, Saving(checkpoint_every="5steps"), steps_per_epoch=5).timer_expired()
+    assert not Keeper(tmp_path, SaveOptions(checkpoint_every="5steps"), steps_per_epoch=5).timer_expired()
 
 
 @pytest.mark.parametrize(
     ("text", "interval"), [("300s", (300.0, None)), ("0.5s", (0.5, None)), ("200steps", (None, 200))]
 )
 def test_an_interval_is_a_time_or_a_number_of_steps(text: str, interval: tuple[float | None, int | None]) -> None:
-    assert Saving(checkpoint_every=text).interval == interval
+    assert SaveOptions(checkpoint_every=text).interval == interval
 
 
 @pytest.mark.parametrize("text", ["", "300", "0s", "-1s", "2.5steps", "0steps", "5 min", "s"])
 def test_any_other_interval_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UserError, match=r"300s.*200steps"):
-        Saving(checkpoint_every=text)
+        SaveOptions(checkpoint_every=text)

@@ -10,7 +10,7 @@ import torch
 
 from phinets.config.detection import DetectorOptimization
 from phinets.config.errors import UserError
-from phinets.config.run import Saving
+from phinets.config.run import SaveOptions
 from phinets.detection.loader import Sample
 from phinets.training.checkpoint import Keeper
 from phinets.training.detector import DetectorLoop, DetectorTrainState, detector_step, detector_train_state
@@ -111,7 +111,7 @@ def loop(folder: Path, of: DetectorTrainState, watch: Watch, lesson: Sequence[Sa
         accumulate=1,
         seed=0,
         journal=Journal(folder / "metrics.jsonl"),
-        keeper=Keeper(folder, Saving(checkpoint_every="2steps"), 1),
+        keeper=Keeper(folder, SaveOptions(checkpoint_every="2steps"), 1),
         save=watch.saved.append,
         stop_requested=watch.stop,
         on_step=watch.on_step,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from phinets.config.errors import UserError, look_up, require_at_least, require_finite
 from phinets.config.methods import EncoderName
-from phinets.config.run import Saving
+from phinets.config.run import SaveOptions
 from phinets.config.views import Channels
 
 MetricName = Literal["coco", "voc07", "voc12"]
@@ -161,9 +161,9 @@ class DetectionCompute:
         _ = self.saving
 
     @property
-    def saving(self) -> Saving:
+    def saving(self) -> SaveOptions:
         """The checkpoint interval."""
-        return Saving(checkpoint_every=self.checkpoint_every)
+        return SaveOptions(checkpoint_every=self.checkpoint_every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class SaveOptions:
     """Checkpoints and figures."""
 
     checkpoint_every: str = "300s"
@@ -201,7 +201,7 @@ class TrainConfig(ABC):
     optimization: Optimization = field(default_factory=Optimization)
     evaluation: EvalConfig = field(default_factory=EvalConfig)
     compute: Compute = field(default_factory=Compute)
-    saving: Saving = field(default_factory=Saving)
+    saving: SaveOptions = field(default_factory=SaveOptions)
 
     def __post_init__(self) -> None:
         require_work(method(self.method), self.learner)

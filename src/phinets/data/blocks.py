@@ -21,9 +21,9 @@ from phinets.data.image_sets import ImageBatch
 
 BLOCK = 1_000
 """Images in a block: 3 MB of 32 × 32."""
-MIXED = 24
+MIX_BLOCKS = 24
 """Blocks that an epoch's order mixes at any time."""
-KEPT = 32
+CACHED_BLOCKS = 32
 """Blocks that are kept in memory: those being mixed, and some more for a large batch that reaches ahead."""
 STRIDE = 100_000
 
@@ -40,7 +40,7 @@ class BlockFile(NamedTuple):
 class BlockStore:
     """Files of images (n, 3, height, width), uint8 in .npy, numbered through as if they were one."""
 
-    def __init__(self, paths: Sequence[Path], kept: int = KEPT) -> None:
+    def __init__(self, paths: Sequence[Path], kept: int = CACHED_BLOCKS) -> None:
         heads = [_read_head(path) for path in paths]
         self.files = tuple(file for file, _ in heads)
         self.shape = heads[0][1]
@@ -110,10 +110,10 @@ class BlockImages:
         return replace(self, rows=torch.from_numpy(self._numbers(rows)))
 
     def order(self, generator: torch.Generator) -> Tensor:
-        """Blocks one after the other in random order, each spread over a random part of the time of MIXED blocks.
+        """Blocks one after the other in random order, each spread over a random part of the time of MIX_BLOCKS blocks.
 
-        The image's moment is (place of its block + MIXED · u) mod blocks, u uniform; images come by their moments. At
-        any time MIXED blocks are in use, the first and the last ones included; with no more than MIXED blocks in all,
+        The image's moment is (place of its block + MIX_BLOCKS · u) mod blocks, u uniform; images come by their moments. At
+        any time MIX_BLOCKS blocks are in use, the first and the last ones included; with no more than MIX_BLOCKS blocks in all,
         every permutation is equally likely.
         """
         n_blocks = int(self.store.first_blocks[-1])
@@ -123,7 +123,7 @@ class BlockImages:
         places = np.zeros(n_blocks, np.float32)
         places[used] = torch.randperm(int(used.sum()), generator=generator).numpy()
         moments = torch.rand(len(self), generator=generator).numpy()
-        moments *= min(MIXED, used.sum())
+        moments *= min(MIX_BLOCKS, used.sum())
         for start in range(0, len(self), STRIDE):
             moments[start : start + STRIDE] += places[self._blocks(start)]
         np.remainder(moments, np.float32(used.sum()), out=moments)

@@ -43,7 +43,7 @@ def cifar5m(options: DataOptions) -> DataSplits:
     Learned from: parts 0 to 4. Asked about: the first 10,000 of part 5. Known: the first 50,000 of part 0.
     """
     folder = FOLDER(options)
-    missing = [f"part{i}" for i in PARTS if not prepared(folder, i)]
+    missing = [f"part{i}" for i in PARTS if not prepared_images(folder, i)]
     if missing:
         raise UserError(f"{', '.join(missing)} of cifar5m can't be found in '{folder}'. {FOLDER.advice(options.root)}")
     store = BlockStore([images_path(folder, i) for i in PARTS])
@@ -67,7 +67,7 @@ def labels_path(folder: Path, part: int) -> Path:
     return folder / f"part{part}-labels.npy"
 
 
-class Prepared(NamedTuple):
+class PreparedFile(NamedTuple):
     """What became of one part."""
 
     part: int
@@ -76,21 +76,21 @@ class Prepared(NamedTuple):
     """converted, already there, or not found."""
 
 
-def prepare(source: Path, target: Path) -> Iterator[Prepared]:
+def prepare(source: Path, target: Path) -> Iterator[PreparedFile]:
     """Convert the parts of `source`, those that are there and not yet done, one after the other."""
-    if not any((source / f"part{i}.npz").is_file() or prepared(target, i) for i in PARTS):
+    if not any((source / f"part{i}.npz").is_file() or prepared_images(target, i) for i in PARTS):
         raise UserError(f"'{source}' holds none of part0.npz to part5.npz. {FOLDER.advice(str(target.parent))}")
     for i in PARTS:
-        n = prepared(target, i)
+        n = prepared_images(target, i)
         if n:
-            yield Prepared(i, n, "already there")
+            yield PreparedFile(i, n, "already there")
         elif (source / f"part{i}.npz").is_file():
-            yield Prepared(i, convert(source / f"part{i}.npz", target, i), "converted")
+            yield PreparedFile(i, convert(source / f"part{i}.npz", target, i), "converted")
         else:
-            yield Prepared(i, 0, "not found")
+            yield PreparedFile(i, 0, "not found")
 
 
-def prepared(folder: Path, part: int) -> int:
+def prepared_images(folder: Path, part: int) -> int:
     """How many images of a part are ready; 0 where it is not, or not as it should be."""
     try:
         images = np.load(images_path(folder, part), mmap_mode="r", allow_pickle=False)

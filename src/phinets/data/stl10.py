@@ -15,7 +15,7 @@ from phinets.data.locations import Archive, DatasetFolder, file_in
 SIDE = 96
 BYTES = 3 * SIDE * SIDE
 AGAIN = "Remove its folder and fetch it again with --download."
-PUBLISHED = {"train": 5_000, "unlabeled": 100_000, "test": 8_000}
+PUBLISHED_COUNTS = {"train": 5_000, "unlabeled": 100_000, "test": 8_000}
 CHUNK = 1_000
 CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 
@@ -59,7 +59,7 @@ def _pixels(folder: Path, parts: tuple[str, ...], last: int | None = None) -> Te
     A file keeps each channel column by column. It is turned a chunk at a time, so there is never a second copy.
     """
     paths = [file_in(folder, f"{part}_X.bin", AGAIN) for part in parts]
-    counts = [_count(path, PUBLISHED[part]) for path, part in zip(paths, parts, strict=True)]
+    counts = [_count(path, PUBLISHED_COUNTS[part]) for path, part in zip(paths, parts, strict=True)]
     counts[-1] = counts[-1] if last is None else min(last, counts[-1])
     pixels = torch.empty((sum(counts), 3, SIDE, SIDE), dtype=torch.uint8)
     done = 0

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from phinets.config.errors import UserError
-from phinets.config.run import Saving
+from phinets.config.run import SaveOptions
 from phinets.runtime.files import atomic_write, is_remnant
 
 FORMAT = 2
@@ -82,7 +82,7 @@ class Keeper:
     """Decides when a checkpoint is due and which ones are kept."""
 
     folder: Path
-    saving: Saving
+    saving: SaveOptions
     steps_per_epoch: int
     permanent: frozenset[int] = frozenset()
     """Steps whose checkpoint is never deleted."""

@@ -65,9 +65,9 @@ def contact_sheet(seed: int = 0, per_class: int = 10, size: int = 32, world: Wor
     return np.concatenate([np.concatenate(row[:per_class], axis=1) for row in rows], axis=0)
 
 
-ARRIVING = 180_000
+STREAM_IMAGES = 180_000
 """Pictures of the endless stream, where nobody says how many."""
-KNOWN = 10_000
+BANK_IMAGES = 10_000
 """How many of the first ones are labelled."""
 
 
@@ -88,11 +88,11 @@ def shapes_stream(options: DataOptions) -> DataSplits:
             "stream:shapes arrives without labels, so --classes can't choose among them. Leave it out, or use --data "
             "shapes, which draws as many of the chosen classes as --train-images says."
         )
-    n = options.train_images or ARRIVING
+    n = options.train_images or STREAM_IMAGES
     if n > TEST:
         raise UserError(f"train_images is {n}, but even the endless stream of shapes ends after {TEST} pictures.")
     as_stream = ShapesStream(options.shapes_seed, options.image_size, range(n))
-    known, test = _drawn(min(n, KNOWN), "train", options), _drawn(options.test_images or 10_000, "test", options)
+    known, test = _drawn(min(n, BANK_IMAGES), "train", options), _drawn(options.test_images or 10_000, "test", options)
     return DataSplits(ImageSet(as_stream, None), test, CLASSES, bank=known)
 
 
