@@ -8,6 +8,9 @@ import pytest
 from phinets.cli.command import RENAMED_OPTIONS, parse_words
 from phinets.cli.main import main
 from phinets.config.errors import UserError
+from tests.test_docs import help_options
+
+COMMANDS_WITH_OPTIONS = (("train",), ("continual",), ("eval", "knn"), ("embed",), ("detect",), ("reproduce",))
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ def test_an_unknown_option_names_the_nearest_or_the_one_that_replaced_it() -> No
         "--look-every 2": "--eval-every",
         "--look_every 2": "--eval-every",
         "--part 1/2": "--shard",
+        "--no-jsn": "--no-json",
     }
     assert {words: error_of(words).split()[-1] for words in meant} == {w: f"{to}?" for w, to in meant.items()}
 
@@ -58,8 +62,31 @@ def test_negated_flags_and_underscores_stay_valid() -> None:
 
 
 def test_options_of_version_0_1_leave_with_2_and_name_their_successor(capsys: pytest.CaptureFixture[str]) -> None:
-    for old in ("look-every", "optimiser", "live-bank", "world"):
+    successors = {
+        "train --look-every 1": "--eval-every",
+        "train --optimiser sgd": "--optimizer",
+        "train --live-bank 1": "--online-bank",
+        "train --world 1": "--shapes-seed",
+        "train --epoch 3": "--epochs",
+        "train --learning-rate 1": "--lr",
+        "continual --encoders both": "--encoder",
+        "embed runs/x --part train": "--split",
+        "detect runs/x --also voc:x": "--extra-data",
+        "detect runs/x --drops 10": "--milestones",
+        "reproduce voc --also x": "--extra-store",
+        "reproduce voc --part 1/2": "--shard",
+    }
+    faults = []
+    for line, successor in successors.items():
         with pytest.raises(SystemExit) as exit_request:
-            main(["train", f"--{old}", "1"])
-        assert exit_request.value.code == 2
-        assert f"--{old}. Did you mean --{RENAMED_OPTIONS[old]}?" in capsys.readouterr().err
+            main(shlex.split(line))
+        text = capsys.readouterr().err
+        if exit_request.value.code != 2 or f"Did you mean {successor}?" not in text or text.count("\n") != 1:
+            faults.append(f"{line}: {exit_request.value.code}, {text}")
+    assert not faults, "\n".join(faults)
+
+
+def test_every_renamed_option_exists_under_its_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    names = {option for command in COMMANDS_WITH_OPTIONS for option in help_options(command)}
+    assert {f"--{new}" for news in RENAMED_OPTIONS.values() for new in news} - names == set()

@@ -83,11 +83,11 @@ def test_results_of_no_target_make_a_page_with_a_note(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "say where the results lie"),
+        ([], "phinets report runs/reproduce"),
         (["nowhere"], "'nowhere'"),
         (["{store}", "--targets", "fast-slo"], "Did you mean 'fast-slow'?"),
         (["{store}", "--scale", "large"], "large"),
-        (["{store}", "--out", "report.pdf"], "a browser knows a page by its ending"),
+        (["{store}", "--out", "report.pdf"], "'report.html'"),
         (["{store}", "--out", "no/such/report.html"], "there is no folder 'no/such'"),
         (["{empty}"], "there is no finished result in"),
     ],

@@ -1,4 +1,4 @@
-"""What every command shares: typed options from words, actions, and a result."""
+"""What all commands share: options parsed into dataclasses, actions, and a result."""
 
 import io
 import re
@@ -16,26 +16,31 @@ from phinets.config.errors import UserError, look_up
 
 T = TypeVar("T")
 
-RENAMED_OPTIONS: Mapping[str, str] = {
-    "also": "extra-store",
-    "encoders": "encoder",
-    "grey-p": "gray-p",
-    "judged-encoder": "encoder",
-    "k": "num-neighbors",
-    "knn-k": "num-neighbors",
-    "live-bank": "online-bank",
-    "live-queries": "online-queries",
-    "look-at": "eval-at-images",
-    "look-every": "eval-every",
-    "measures": "health-metrics",
-    "neighbours": "neighbors",
-    "optimiser": "optimizer",
-    "part": "shard",
-    "readings-per-task": "evals-per-task",
-    "solarise-p": "solarize-p",
-    "world": "shapes-seed",
+RENAMED_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "also": ("extra-store", "extra-data"),
+    "anchors-learned": ("anchors-per-image",),
+    "batch-size": ("batch",),
+    "drawings": ("figures",),
+    "drops": ("milestones",),
+    "encoders": ("encoder",),
+    "judged-encoder": ("encoder",),
+    "k": ("num-neighbors",),
+    "knn-k": ("num-neighbors",),
+    "learning-rate": ("lr",),
+    "live-bank": ("online-bank",),
+    "live-queries": ("online-queries",),
+    "look-at": ("eval-at-images",),
+    "look-every": ("eval-every",),
+    "measures": ("health-metrics",),
+    "neighbours": ("neighbors",),
+    "optimiser": ("optimizer",),
+    "part": ("shard", "split"),
+    "readings-per-task": ("evals-per-task",),
+    "warmup": ("warmup-steps", "warmup-epochs"),
+    "wd": ("weight-decay",),
+    "world": ("shapes-seed",),
 }
-"""Options of version 0.1 and their names today; an entry counts where a command has the new one."""
+"""Options of version 0.1, and names that other tools use, with their names here; a command has at most one of them."""
 
 
 def parse_words(options: type[T], command: str, words: list[str], default: T | None = None) -> T:
@@ -72,22 +77,17 @@ def parse_words(options: type[T], command: str, words: list[str], default: T | N
 def _explain(boxed: str, options: type, command: str, words: list[str]) -> str:
     """One sentence for the parser's box: an unknown option with its likely name, else the box's first section."""
     names = set(_option_names(options))
-    known = {*names, *(f"no-{name}" for name in names), "help"}
     for word in words:
         name = word[2:].partition("=")[0].replace("_", "-")
-        if word.startswith("--") and name not in known:
-            return _unknown_option(name, names, command)
+        if word.startswith("--") and name not in {*names, "help"}:
+            successors = [new for new in RENAMED_OPTIONS.get(name, ()) if new in names]
+            close = successors or get_close_matches(name, sorted(names), n=1, cutoff=0.6)
+            hint = f"Did you mean --{close[0]}?" if close else f"`phinets {command} --help` lists the options."
+            return f"there is no option --{name}. {hint}"
     lines = [line.strip("│ ") for line in boxed.splitlines()]
     section = " ".join(lines[1 : next((n for n, line in enumerate(lines) if n and line[:1] in "─╰"), None)])
-    fault = re.sub(r"^Unrecognized options:", "there is no use for:", section).rstrip(".")
+    fault = re.sub(r"^Unrecognized options:", "unexpected words:", section).rstrip(".")
     return f"{fault[:1].lower()}{fault[1:]}. `phinets {command} --help` lists the options."
-
-
-def _unknown_option(name: str, names: set[str], command: str) -> str:
-    successor = RENAMED_OPTIONS.get(name)
-    close = [successor] if successor in names else get_close_matches(name, sorted(names), n=1, cutoff=0.6)
-    hint = f"Did you mean --{close[0]}?" if close else f"`phinets {command} --help` lists the options."
-    return f"there is no option --{name}. {hint}"
 
 
 def _option_names(options: type) -> Iterator[str]:
@@ -99,6 +99,8 @@ def _option_names(options: type) -> Iterator[str]:
             yield from _option_names(cast(type, section))
         if not sections:
             yield field.name.replace("_", "-")
+        if hints[field.name] is bool:
+            yield f"no-{field.name.replace('_', '-')}"
 
 
 def _user_error_behind(error: BaseException | None) -> UserError | None:
@@ -115,9 +117,8 @@ class Outcome:
     document: Any
     """What --json prints."""
     show: Callable[[Console], None]
-    """Prints the same for a person."""
+    """Prints the result on a terminal."""
     exit_code: int = 0
-    """What the command leaves with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,31 +126,22 @@ class Action:
     """One action of a command."""
 
     what: str
-    """A line for the help."""
+    """Its line in the help."""
     run: Callable[[list[str]], Outcome]
-    """From the words after the action's name to its result."""
+    """Maps the words after the action's name to its result."""
 
 
 def run_action(command: str, actions: Mapping[str, Action], example: str, words: list[str]) -> Outcome:
-    """The result of the action that the first word names; without one, or for --help, what there is."""
-    if not words or words[0] in ("-h", "--help"):
-        print(_help(command, actions, example))
-        raise SystemExit(0)
-    return look_up(f"action of `phinets {command}`", words[0], actions).run(words[1:])
-
-
-def module_action(name: str) -> Callable[[list[str]], Outcome]:
-    """The `command` of a module that is imported when it is first needed."""
-
-    def run(words: list[str]) -> Outcome:
-        outcome: Outcome = import_module(name).command(words)
-        return outcome
-
-    return run
-
-
-def _help(command: str, actions: Mapping[str, Action], example: str) -> str:
+    """Run the action that the first word names; without one, or for --help, list the actions."""
+    if words and words[0] not in ("-h", "--help"):
+        return look_up(f"action of `phinets {command}`", words[0], actions).run(words[1:])
     width = max(len(name) for name in actions) + 3
     lines = "\n".join(f"  {name:<{width}}{action.what}" for name, action in actions.items())
     note = "Every action has --help with an example, and --json, which prints one JSON document."
-    return f"phinets {command} ACTION [options]\n\n{lines}\n\n{note}\n\nExample: {example}\n"
+    print(f"phinets {command} ACTION [options]\n\n{lines}\n\n{note}\n\nExample: {example}\n")
+    raise SystemExit(0)
+
+
+def module_action(name: str) -> Callable[[list[str]], Outcome]:
+    """The `command` of a module that is imported at its first use."""
+    return lambda words: cast(Outcome, import_module(name).command(words))

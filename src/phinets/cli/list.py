@@ -1,6 +1,6 @@
 """`phinets list`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ Kind = Literal["methods", "backbones", "data", "views", "recipes", "benchmarks"]
 
 @dataclass(frozen=True)
 class List:
-    """What there is, one line each.
+    """List what a kind of option accepts, one line each.
 
     Example: phinets list methods
     """
@@ -30,9 +30,9 @@ class List:
 
 
 def command(words: list[str]) -> Outcome:
-    """The names of a kind, and a line on each."""
+    """List the names of a kind with a line on each."""
     options = parse_words(List, "list", words)
-    rows = LISTS[options.kind]()
+    rows = _rows(options.kind)
     return Outcome(rows, lambda console: _show(console, rows))
 
 
@@ -43,43 +43,25 @@ def _show(console: Console, rows: Mapping[str, str]) -> None:
     console.print(table, highlight=False, markup=False)
 
 
-def _methods() -> dict[str, str]:
-    return {name: describe(value) for name, value in METHODS.items()}
+def _rows(kind: Kind) -> dict[str, str]:
+    """Names and what they are."""
+    match kind:
+        case "methods":
+            return {name: describe(value) for name, value in METHODS.items()}
+        case "backbones":
+            from phinets.backbones import BACKBONES, describe_backbone
 
+            return {name: describe_backbone(name) for name in BACKBONES} | {
+                "timm:NAME": "any timm model, when timm is installed",
+                "package.module.callable": "your own: a callable that returns an nn.Module with features (n, d)",
+            }
+        case "data":
+            from phinets.data import describe_data
 
-def _backbones() -> dict[str, str]:
-    from phinets.backbones import BACKBONES, describe_backbone
-
-    further = {
-        "timm:NAME": "any timm model, when timm is installed",
-        "package.module.callable": "your own: whatever returns an nn.Module that gives features (n, d)",
-    }
-    return {name: describe_backbone(name) for name in BACKBONES} | further
-
-
-def _data() -> dict[str, str]:
-    from phinets.data import describe_data
-
-    return describe_data()
-
-
-def _views() -> dict[str, str]:
-    return {name: plan.describe() for name, plan in PLANS.items()}
-
-
-def _recipes() -> dict[str, str]:
-    return {name: describe_recipe(name) for name in RECIPES}
-
-
-def _benchmarks() -> dict[str, str]:
-    return {name: describe_benchmark(name) for name in BENCHMARKS}
-
-
-LISTS: Mapping[Kind, Callable[[], dict[str, str]]] = {
-    "methods": _methods,
-    "backbones": _backbones,
-    "data": _data,
-    "views": _views,
-    "recipes": _recipes,
-    "benchmarks": _benchmarks,
-}
+            return describe_data()
+        case "views":
+            return {name: plan.describe() for name, plan in PLANS.items()}
+        case "recipes":
+            return {name: describe_recipe(name) for name in RECIPES}
+        case "benchmarks":
+            return {name: describe_benchmark(name) for name in BENCHMARKS}

@@ -1,4 +1,4 @@
-"""The door: which command, and how its result, its errors and its warnings are said."""
+"""The entry point: choose the command; print its result, errors and warnings."""
 
 import json
 import sys
@@ -12,19 +12,19 @@ from phinets.config.errors import StoppedError, UserError, unknown
 from phinets.runtime.process import exit_on_interrupt, launched, share_cores
 
 COMMANDS: Mapping[str, str] = {
-    "train": "pretrain an encoder; with no further word, the main job",
-    "continual": "learn a stream of tasks one after the other, and see what is remembered",
-    "eval": "judge an encoder: kNN, linear probe, fine-tuning, health",
-    "embed": "features of a folder or a data set in one file, a map of them, and nearest neighbors",
-    "export": "take an encoder elsewhere: torchvision, timm, safetensors, onnx, detectron2",
-    "detect": "fine-tune a detector from an encoder, and tell its average precision",
-    "reproduce": "re-run tables and figures of the paper, and see which claims hold",
-    "list": "what there is: methods, backbones, data, views, recipes, benchmarks",
-    "data": "what data there is, what is in it, and making it ready",
-    "report": "one page that opens offline: the paper's claims beside runs, tables, figures",
-    "bench": "what learners cost on this device",
-    "dynamics": "the learning-dynamics laboratory: equilibria, bifurcations, basins",
-    "draw": "redraw a picture of the documentation, or draw runs over a stream",
+    "train": "pretrain an encoder; without options, the main job",
+    "continual": "learn a stream of tasks and measure what is forgotten",
+    "eval": "evaluate an encoder: kNN, linear probe, finetuning, health",
+    "embed": "write the features of a folder or dataset to one file, with a map and nearest neighbors",
+    "export": "export an encoder to torchvision, timm, safetensors, onnx or detectron2",
+    "detect": "finetune a detector from an encoder and measure its average precision",
+    "reproduce": "re-run tables and figures of the paper and check its claims",
+    "list": "list methods, backbones, data, views, recipes or benchmarks",
+    "data": "list, check and prepare datasets",
+    "report": "write one offline page: the paper's claims, tables and figures beside runs",
+    "bench": "measure what learners cost on this device",
+    "dynamics": "analyze the learning dynamics: equilibria, bifurcations, basins",
+    "draw": "draw a picture of the documentation, or continual runs",
 }
 
 HELP = """\
@@ -37,12 +37,12 @@ phinets: brain-inspired self-supervised learning (PhiNet, X-PhiNet and their bas
 Every command has --help with an example, and --json, which prints one JSON document.
 
 Example:
-  phinets train --recipe smoke      # half a minute: X-PhiNet on embedded images
+  phinets train --recipe smoke      # half a minute: X-PhiNet on images that the package draws
 """
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command that the words name; leave with 0, or with 2 for a mistake that the person can mend."""
+    """Run the command that the words name, and exit: 0 for success, 2 for a user error."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or words[0] in ("-h", "--help", "help"):
         print(HELP.format(commands="\n".join(f"  {name:<11}{what}" for name, what in COMMANDS.items())))
@@ -53,10 +53,10 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _command(name: str, words: list[str]) -> int:
-    """One command, from its words to its exit code."""
+    """Run one command and give its exit code."""
     share_cores()
     as_json, quiet = "--json" in words, launched().rank > 0
-    warnings.showwarning = _say_warning
+    warnings.showwarning = _print_warning
     try:
         if name not in COMMANDS:
             raise UserError(unknown("command", name, list(COMMANDS)))
@@ -65,10 +65,10 @@ def _command(name: str, words: list[str]) -> int:
         outcome = module.command(words)
     except (UserError, StoppedError) as error:
         if not (quiet and error.said_by_the_first):
-            _say_error(str(error), as_json)
+            _print_error(str(error), as_json)
         return error.exit_code
     except KeyboardInterrupt:
-        _say_error("stopped.", as_json)
+        _print_error("stopped.", as_json)
         return 130
     if quiet:
         return 0
@@ -81,13 +81,13 @@ def _command(name: str, words: list[str]) -> int:
     return int(outcome.exit_code)
 
 
-def _say_error(text: str, as_json: bool) -> None:
+def _print_error(text: str, as_json: bool) -> None:
     print(f"phinets: {text}", file=sys.stderr)
     if as_json:
         print(json.dumps({"error": text}, ensure_ascii=False))
 
 
-def _say_warning(
+def _print_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -95,6 +95,6 @@ def _say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning as one sentence, without the line of code that it came from."""
+    """Print a warning as one sentence, without its line of code."""
     if issubclass(category, UserWarning):
         print(f"phinets: note: {message}", file=sys.stderr)

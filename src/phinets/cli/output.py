@@ -1,4 +1,4 @@
-"""Files that a command writes for a person: never over another one unasked, never half."""
+"""Tables and pictures that a command writes: complete or not at all, over another file only with --overwrite."""
 
 import csv
 from io import BytesIO, StringIO
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def require_free(path: Path | None, overwrite: bool, option: str = "--out") -> None:
-    """Refuse a place that is taken, unless it may be overwritten; called before the work, not after it.
+    """Refuse a path that can't be written, or exists and may not be overwritten; call it before the work.
 
-    `option` is what the person said it with.
+    `option` is the command-line option that named the path.
     """
     if path is None:
         return
@@ -25,58 +25,53 @@ def require_free(path: Path | None, overwrite: bool, option: str = "--out") -> N
         other = f"{path.stem or 'out'}{path.suffix or '.png'}"
         raise UserError(f"'{path}' can't be written: {why}. Choose another {option}, e.g. '{other}'.")
     if path.exists() and not overwrite:
-        raise UserError(f"'{path}' is already there. Choose another {option}, or say --overwrite to replace it.")
+        raise UserError(f"'{path}' is already there. Choose another {option}, or add --overwrite to replace it.")
 
 
 def require_figure_path(path: Path, overwrite: bool, option: str) -> None:
-    """Refuse a place that is taken, or whose ending names no format of pictures."""
+    """Refuse a path that `require_free` refuses, or whose ending is no format of pictures."""
     from matplotlib.figure import Figure
 
     require_free(path, overwrite, option)
-    _ending(path, sorted(Figure().canvas.get_supported_filetypes()), option)
+    _format(path, sorted(Figure().canvas.get_supported_filetypes()), option)
 
 
 def save_lines(path: Path, lines: list[list[str]]) -> None:
-    """A table of words as .csv."""
-    written = StringIO(newline="")
-    csv.writer(written).writerows(lines)
-    atomic_write(path, written.getvalue().encode())
+    """Write a table of words as .csv."""
+    text = StringIO(newline="")
+    csv.writer(text).writerows(lines)
+    atomic_write(path, text.getvalue().encode())
 
 
 def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None = None) -> None:
-    """A figure in the format that the file's ending names: .png, .svg, .pdf.
+    """Write a figure in the format that the file's ending names: .png, .svg, .pdf.
 
-    A drawing of lines needs few `colors`; a .png that keeps to so many is a third of the size.
+    A .png of lines that is reduced to few `colors` has a third of the size.
     """
-    ending = _ending(path, sorted(figure.canvas.get_supported_filetypes()))
-    drawn = BytesIO()
-    figure.savefig(drawn, dpi=dpi, format=ending)
+    ending = _format(path, sorted(figure.canvas.get_supported_filetypes()))
+    content = BytesIO()
+    figure.savefig(content, dpi=dpi, format=ending)
     if ending == "png" and colors is not None:
-        drawn = _with_fewer_colors(drawn, colors)
-    atomic_write(path, drawn.getvalue())
+        from PIL import Image
 
-
-def _with_fewer_colors(png: BytesIO, colors: int) -> BytesIO:
-    from PIL import Image
-
-    fewer = BytesIO()
-    Image.open(png).convert("RGB").quantize(colors).save(fewer, format="png", optimize=True)
-    return fewer
+        full, content = content, BytesIO()
+        Image.open(full).convert("RGB").quantize(colors).save(content, format="png", optimize=True)
+    atomic_write(path, content.getvalue())
 
 
 def save_image(path: Path, image: "Image") -> None:
-    """A picture made of pixels."""
-    drawn = BytesIO()
-    image.save(drawn, format=_ending(path, ["gif", "png", "webp"]))
-    atomic_write(path, drawn.getvalue())
+    """Write an image of pixels."""
+    content = BytesIO()
+    image.save(content, format=_format(path, ["gif", "png", "webp"]))
+    atomic_write(path, content.getvalue())
 
 
-def _ending(path: Path, known: list[str], option: str = "--out") -> str:
-    """The format that a file's name asks for."""
+def _format(path: Path, formats: list[str], option: str = "--out") -> str:
+    """The format that a file's ending names."""
     ending = path.suffix.removeprefix(".").lower()
-    if ending not in known:
+    if ending not in formats:
         raise UserError(
-            f"'{path}' can't be written: its ending must be one of {', '.join(known)}. "
+            f"'{path}' can't be written: its ending must be one of {', '.join(formats)}. "
             f"Choose another {option}, e.g. '{path.with_suffix('.png')}'."
         )
     return ending

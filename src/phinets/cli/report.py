@@ -17,51 +17,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """One page that opens offline: the paper's claims and what runs say of them, tables, figures, and the runs.
+    """Write one offline page: the paper's claims and what runs say about them, tables, figures, and the runs.
 
     Example: phinets report runs/reproduce --out report.html
     Example: phinets report store-a store-b runs/mine --scale pocket --targets cifar10-ablation
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """Stores of `phinets reproduce`, single result files, folders of runs of `phinets train` or `phinets continual`."""
+    """Stores of `phinets reproduce`, single result files, run folders of `phinets train` or `phinets continual`."""
     out: Path = Path("report.html")
-    """Where to; a browser opens it."""
+    """The page."""
     scale: tuple[ScaleName, ...] = ()
-    """Only these scales; unset: every one that results belong to."""
+    """Only these scales; unset: every scale with results."""
     targets: tuple[str, ...] = ()
-    """Only these tables and figures; unset: all that have a result. `phinets reproduce --list` shows all."""
+    """Only these tables and figures; unset: all with results. `phinets reproduce --list` shows all."""
     title: str | None = None
-    """What stands at the head of the page; unset: PhiNets, re-run."""
+    """The page's title; unset: PhiNets, re-run."""
     overwrite: bool = False
     """Replace the file."""
     json: bool = False
-    """Print one JSON document: where the page is, its size, and how many claims have which verdict."""
+    """Print one JSON document: the page, its size, and the number of claims by verdict."""
 
     def __post_init__(self) -> None:
         if self.out.suffix.lower() not in (".html", ".htm"):
             raise UserError(
-                f"'{self.out}' can't be written: a browser knows a page by its ending. "
+                f"'{self.out}' can't be written: a page's name ends in .html. "
                 f"Choose another --out, e.g. '{self.out.stem or 'report'}.html'."
             )
         if not self.runs:
-            raise UserError("say where the results lie, e.g. phinets report runs/reproduce --out report.html.")
+            raise UserError(
+                "there are no results to report. Name their folder: phinets report runs/reproduce --out report.html."
+            )
 
 
 def command(words: list[str]) -> Outcome:
-    """Read what there is, and write the page."""
+    """Read the results and write the page."""
     options = parse_words(Report, "report", words)
     require_free(options.out, options.overwrite)
     contents = _contents(options)
     from phinets.reports.page import page
     from phinets.runtime.files import atomic_write
 
-    made = page(contents).encode()
-    atomic_write(options.out, made)
-    told = _curves_to_draw(contents)
+    html = page(contents).encode()
+    atomic_write(options.out, html)
+    document = {"page": str(options.out), "bytes": len(html), **_counts(contents)}
     return Outcome(
-        {"page": str(options.out), "bytes": len(made), **told},
-        lambda console: console.print(_sentence(options.out, told), highlight=False, markup=False, soft_wrap=True),
+        document, lambda console: console.print(_sentence(document), highlight=False, markup=False, soft_wrap=True)
     )
 
 
@@ -90,8 +91,8 @@ def _contents(options: Report) -> "Contents":
     )
 
 
-def _curves_to_draw(contents: "Contents") -> dict[str, Any]:
-    """What the page holds, in numbers."""
+def _counts(contents: "Contents") -> dict[str, Any]:
+    """The numbers of scales, targets, claims and results on the page."""
     verdicts = [claim.verdict for found in contents.found for claim in found.claims]
     return {
         "scales": list(dict.fromkeys(found.scale.name for found in contents.found)),
@@ -104,8 +105,10 @@ def _curves_to_draw(contents: "Contents") -> dict[str, Any]:
     }
 
 
-def _sentence(out: Path, told: dict[str, Any]) -> str:
-    claims = ", ".join(f"{count} {word}" for word, count in told["claims"].items())
-    shown = f"{told['results']} results, {len(told['targets'])} targets; claims: {claims}"
-    skipped = f" Not finished yet: {', '.join(told['unfinished'])}." if told["unfinished"] else ""
-    return f"{out}: open it in a browser. {shown}.{skipped}"
+def _sentence(document: dict[str, Any]) -> str:
+    claims = ", ".join(f"{count} {word}" for word, count in document["claims"].items())
+    skipped = f" Unfinished: {', '.join(document['unfinished'])}." if document["unfinished"] else ""
+    return (
+        f"{document['page']}: open it in a browser. {document['results']} results, {len(document['targets'])} targets; "
+        f"claims: {claims}.{skipped}"
+    )
