@@ -155,7 +155,7 @@ MISTAKES = [
     (["w.pth", "--to", "safetensors", "--backbone", "resnet-tiny", "--encoder", "slow"], "holds one encoder"),
     (["w.pth", "--to", "safetensors", "--backbone", "resnet18"], "missing"),
     (["w.pth", "--to", "safetensors", "--backbone", "resnet-tiny", "--views", "ulc"], "Did you mean 'ucl'"),
-    (["odd.safetensors", "--to", "onnx"], "a side of 'large'"),
+    (["odd.safetensors", "--to", "onnx"], "image_size 'large'"),
     (["CUT", "--to", "safetensors"], "--unfinished"),
     (["EMPTY", "--to", "safetensors"], "has no checkpoint"),
     (["EMPTY", "--to", "safetensors", "--unfinished"], "has no checkpoint"),
