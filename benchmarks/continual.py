@@ -1,8 +1,8 @@
-"""What remembering and reading out cost beyond the images that they use, in one run.
+"""What replay and task-wise evaluation cost beyond the images that they use, in one run.
 
 Steps of the same learner take turns, round after round; a ratio is the median over the rounds of the ratio within a
 round. Mixup learns from as many images as finetuning does. Plain replay learns from twice as many, so that it stands
-beside finetuning on a batch of that size. A reading stands beside the mere features of the same images.
+beside finetuning on a batch of that size. An evaluation stands beside the feature extraction of the same images.
 
     python benchmarks/continual.py                              # split-shapes, resnet-tiny
     python benchmarks/continual.py --method byol --steps 20
@@ -17,17 +17,17 @@ from typing import Any
 import tyro
 
 from phinets.config.continual import ContinualConfig
-from phinets.runs.continual import Continual, continual
+from phinets.runs.continual import Continual
 from phinets.runs.cost import Turn, ratio_of_times, take_turns
 from phinets.runs.recipes import split_shapes
-from phinets.training.loop import Memory
+from phinets.training.loop import ReplayBuffer
 from phinets.training.schedule import RunSchedule
 from phinets.training.step import TrainState, train_step
 
 
 @dataclass(frozen=True)
 class Options:
-    """Replay beside finetuning on as many images, and a reading beside its features."""
+    """Replay beside finetuning on as many images, and an evaluation beside its features."""
 
     method: str = "x-phinet/cosine"
     """Which learner."""
@@ -44,62 +44,62 @@ class Options:
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     config = replace(split_shapes(), method=options.method, backbone=options.backbone)
-    programmes = {
+    configs = {
         "finetune": config,
         "finetune, twice the batch": replace(config, batch=2 * config.batch),
         "mixup": replace(config, memory=replace(config.memory, replay="mixup")),
         "plain": replace(config, memory=replace(config.memory, replay="plain")),
     }
-    made = {name: continual(one) for name, one in programmes.items()}
-    device = made["finetune"].run_parts.device
-    times = take_turns({name: turn_of(one, options.steps) for name, one in made.items()}, options.rounds, device)
+    runs = {name: Continual.build(one) for name, one in configs.items()}
+    device = runs["finetune"].run_parts.device
+    times = take_turns({name: turn_of(one, options.steps) for name, one in runs.items()}, options.rounds, device)
     document = {
         "method": options.method,
         "backbone": options.backbone,
         "seconds_per_step": {name: median(values) / options.steps for name, values in times.items()},
         "mixup_to_finetune": ratio_of_times(times, "mixup", "finetune"),
         "plain_to_finetune_on_as_many_images": ratio_of_times(times, "plain", "finetune, twice the batch"),
-        "reading": reading(made["finetune"], config, median(times["finetune"]) / options.steps),
+        "evaluation": evaluation_cost(runs["finetune"], config, median(times["finetune"]) / options.steps),
     }
     print(json.dumps(document) if options.json else table(document))
 
 
-def turn_of(programme: Continual, steps: int) -> Turn:
-    """Some steps of a run with its memory, from where the last turn left it."""
-    run_parts = programme.run_parts
+def turn_of(run: Continual, steps: int) -> Turn:
+    """Some steps of a run with its replay buffer, from where the last turn left it."""
+    run_parts = run.run_parts
     place = iter(range(0, 10**9, steps))
 
     def go() -> None:
         first = next(place) % (run_parts.schedule.ends[0] - steps)
-        learn(run_parts.train_state, run_parts.schedule, run_parts.memory, range(first, first + steps))
+        learn(run_parts.train_state, run_parts.schedule, run_parts.replay, range(first, first + steps))
 
     return Turn(go, run_parts.train_state.optimizer.zero_grad, lambda: 0)
 
 
-def learn(train_state: TrainState, course: RunSchedule, memory: Memory | None, steps: range) -> None:
+def learn(train_state: TrainState, schedule: RunSchedule, replay: ReplayBuffer | None, steps: range) -> None:
     """The steps as the loop makes them."""
-    for step, part in zip(steps, course.stream(steps.start, steps.stop), strict=True):
-        views = part.views if memory is None else memory.mix(step, 0, part)
+    for step, batch in zip(steps, schedule.batches(steps.start, steps.stop), strict=True):
+        views = batch.views if replay is None else replay.mix(step, 0, batch)
         train_step(train_state, [views], rate=1e-3, peak=1e-3)
-        if memory is not None:
-            memory.add(step, [part], course.loader_at(step).images)
+        if replay is not None:
+            replay.add(step, [batch], schedule.loader_at(step).images)
 
 
-def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
-    """Seconds of one reading, of the features in it alone, and the share of a task's training that each takes."""
-    encoder = programme.run_parts.train_state.learner.encoder("fast")
-    reader, bank = programme.reader, config.evaluation.final_bank
+def evaluation_cost(run: Continual, config: ContinualConfig, step: float) -> dict[str, float]:
+    """Seconds of one evaluation, of its features alone, and the share of a task's training that each takes."""
+    encoder = run.run_parts.train_state.learner.encoder("fast")
+    evaluator, bank = run.evaluator, config.evaluation.final_bank
     whole, features = [], []
     for _ in range(3):
         began = perf_counter()
-        reader.evaluate(encoder, 3)
+        evaluator.evaluate(encoder, 3)
         whole.append(perf_counter() - began)
         began = perf_counter()
-        for task in programme.stream.tasks:
-            for part in (task.known.labeled.head(bank), task.test.labeled):
-                reader.extractor.extract(part, encoder)
+        for task in run.stream.tasks:
+            for images in (task.known.labeled.head(bank), task.test.labeled):
+                evaluator.extractor.extract(images, encoder)
         features.append(perf_counter() - began)
-    training = programme.run_parts.schedule.ends[0] * step
+    training = run.run_parts.schedule.ends[0] * step
     beyond = median(a - b for a, b in zip(whole, features, strict=True))
     return {
         "seconds": median(whole),
@@ -112,15 +112,15 @@ def reading(programme: Continual, config: ContinualConfig, step: float) -> dict[
 def table(document: dict[str, Any]) -> str:
     """The same for people."""
     lines = [f"{name:28}{seconds:9.4f} s/step" for name, seconds in document["seconds_per_step"].items()]
-    read = document["reading"]
+    cost = document["evaluation"]
     return "\n".join(
         [
             f"{document['method']}, {document['backbone']}",
             *lines,
             f"mixup: {document['mixup_to_finetune']:.3f} × finetune",
             f"plain: {document['plain_to_finetune_on_as_many_images']:.3f} × finetune on as many images",
-            f"a reading of one encoder: {read['seconds']:.2f} s, of which features {read['features_seconds']:.2f} s; "
-            f"{100 * read['share_of_a_task']:.1f} % of a task's training, {100 * read['share_beyond_features']:.1f} % "
+            f"evaluation of one encoder: {cost['seconds']:.2f} s, features {cost['features_seconds']:.2f} s; "
+            f"{100 * cost['share_of_a_task']:.1f} % of a task's training, {100 * cost['share_beyond_features']:.1f} % "
             "beyond the features",
         ]
     )

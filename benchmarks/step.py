@@ -11,7 +11,7 @@ import json
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,8 +24,6 @@ from phinets.backbones import backbone as backbone_called
 from phinets.config.jobs import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import PretrainConfig, SaveOptions
-from phinets.data import BadImages
-from phinets.runs.trainer import Silent
 from phinets.runs.cost import (
     Times,
     Turn,
@@ -45,7 +43,7 @@ from phinets.runtime.devices import pick_device
 from phinets.training.checkpoint import Keeper
 from phinets.training.journal import Journal
 from phinets.training.loader import MicroBatch, ViewLoader
-from phinets.training.loop import Loop
+from phinets.training.loop import Loop, Pace, StepReport
 from phinets.training.schedule import LearningRateSchedule, RunSchedule, TaskSchedule
 from phinets.training.step import TrainState
 
@@ -127,21 +125,21 @@ def row(name: str, times: Times, memory: Mapping[str, int | None]) -> dict[str, 
     return figures
 
 
-class ReadyMade:
-    """A feed whose views are ready: what is left of the loop is the loop itself."""
+class ConstantLoader:
+    """A loader that repeats one batch of views: what remains of the loop's time is the loop itself."""
 
-    parts = 1
+    micro_batches = 1
 
     def __init__(self, views: Views, batch: int, steps_per_epoch: int) -> None:
         self.views, self.batch, self.steps_per_epoch = views, batch, steps_per_epoch
 
-    def stream(self, first: int, last: int) -> Iterator[MicroBatch]:
+    def batches(self, first: int, last: int) -> Iterator[MicroBatch]:
         return (MicroBatch(self.views, torch.arange(self.batch), ()) for _ in range(first, last))
 
 
 def loop_cost(train_state: TrainState, making: ViewLoader, views: Views, rounds: int) -> dict[str, float]:
     """The loop around the step of X-PhiNet, as a share of bare steps: by itself, and with views made on the way."""
-    ready = ReadyMade(views, making.batch, making.steps_per_epoch)
+    ready = ConstantLoader(views, making.batch, making.steps_per_epoch)
     shares: dict[str, list[float]] = {"share": [], "share_with_views": []}
     for i in range(max(2, rounds // 2)):
         bare = seconds_of(lambda: steps_on(train_state, views, LOOP_STEPS), making.device)
@@ -153,21 +151,38 @@ def loop_cost(train_state: TrainState, making: ViewLoader, views: Views, rounds:
     return {name: statistics.median(values) for name, values in shares.items()}
 
 
-def run_loop(train_state: TrainState, loader: ViewLoader | ReadyMade) -> None:
-    timetable = LearningRateSchedule(steps_per_epoch=LOOP_STEPS, epochs=1, warmup_epochs=0, peak_lr=1e-3)
+def run_loop(train_state: TrainState, loader: ViewLoader | ConstantLoader) -> None:
+    lr = LearningRateSchedule(steps_per_epoch=LOOP_STEPS, epochs=1, warmup_epochs=0, peak_lr=1e-3)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "metrics.jsonl") as journal:
         Loop(
             train_state=train_state,
-            course=RunSchedule((TaskSchedule(loader, timetable),)),  # type: ignore[arg-type]
-            journal=journal,
-            bad_images=BadImages(0),
+            schedule=RunSchedule((TaskSchedule(loader, lr),)),  # type: ignore[arg-type]
+            driver=JournalDriver(journal),
             keeper=Keeper(Path(folder), SaveOptions(), LOOP_STEPS),
-            stop=lambda: False,
-            look=lambda codes: {},
-            save=lambda step: None,
-            callback=Silent(),
-            every=0,
+            eval_every=0,
         ).run()
+
+
+class JournalDriver:
+    """Writes the steps to a journal; evaluates and saves nothing."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    def on_boundary(self, step: int) -> None:
+        """Nothing."""
+
+    def on_steps(self, reports: Sequence[StepReport], pace: Pace) -> None:
+        self.journal.write([{"kind": "step", "step": r.done, **r.losses, "lr": r.lr} for r in reports])
+
+    def evaluate(self, done: int, codes: torch.Tensor) -> None:
+        """Nothing."""
+
+    def save(self, done: int) -> None:
+        """Nothing."""
+
+    def stop_requested(self) -> bool:
+        return False
 
 
 def table(document: dict[str, Any]) -> str:

@@ -79,7 +79,7 @@ class Restated:
     def augmented(self, chosen: list[int], how: Augmentation, stream: torch.Generator) -> Tensor:
         drawn = draw(how, BATCH, SIZE, SIZE, stream)
         one_by_one = [
-            apply(self.images[slot][None], how, drawn.fetch(slice(i, i + 1)), SIZE, STATISTICS)
+            apply(self.images[slot][None], how, drawn.select(slice(i, i + 1)), SIZE, STATISTICS)
             for i, slot in enumerate(chosen)
         ]
         return torch.cat(one_by_one)

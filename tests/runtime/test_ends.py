@@ -59,9 +59,9 @@ def test_without_enough_memory_the_advice_is_given_and_the_checkpoint_is_intact(
         return torch.empty(2**60, dtype=torch.uint8) if len(calls) == 8 else loss(self, views)
 
     monkeypatch.setattr(Predictive, "loss", greedy)
-    with pytest.raises(UserError, match=r"not enough memory.*--accumulate 2.*--precision bf16.*--batch 8") as left:
+    with pytest.raises(UserError, match=r"memory.*--accumulate 2.*--precision bf16.*--batch 8") as left:
         run(CUT, tmp_path / "run")
-    assert "Everything up to step 6 is kept" in str(left.value)
+    assert "up to step 6" in str(left.value)
     state, refused = newest_checkpoint(tmp_path / "run" / "checkpoints")
     assert state is not None
     assert (state["step"], refused) == (6, {})

@@ -38,7 +38,8 @@ from phinets.detection.inference import DETECTORS, WEIGHTS, detect_image, save_d
 from phinets.detection.loader import DetectionLoader, load_sample, require_readable
 from phinets.detection.voc import DetectionData, read_voc
 from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder, load_encoder, require_finished, view_plan_of
-from phinets.reports.detections import MIN_SCORE, ImageDetections, detections_figure, loss_figure, png
+from phinets.reports.detections import MIN_SCORE, ImageDetections, detections_figure, loss_figure
+from phinets.reports.figures import png
 from phinets.runs.resume import last_state, resume_command
 from phinets.runtime.devices import is_out_of_memory, pick_device
 from phinets.runtime.environment import environment

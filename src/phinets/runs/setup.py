@@ -24,7 +24,7 @@ from phinets.runtime.distributed import local_device
 from phinets.training.journal import require_trackers
 from phinets.training.loader import ViewLoader
 from phinets.training.loop import Pace, ReplayBuffer
-from phinets.training.schedule import RunSchedule, LearningRateSchedule, TaskSchedule
+from phinets.training.schedule import LearningRateSchedule, RunSchedule, TaskSchedule
 from phinets.training.step import TrainState, build_learner, build_train_state
 from phinets.views import make_views, random_stream
 
