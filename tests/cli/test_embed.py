@@ -26,9 +26,10 @@ from phinets.evaluation.setup import eval_setup
 from phinets.reports.progress import CountBar
 from tests.cli.test_main import said
 from tests.data import making
+from tests.helpers import assert_features_close
 
 Capture = pytest.CaptureFixture[str]
-RESULTS = ("accuracy", "bank", "queries", "protocol")
+RESULTS = ("accuracy", "bank", "queries", "k", "temperature")
 
 
 def table(path: Path) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def test_every_picture_s_path_class_and_features_are_in_the_file(
     assert found["classes"].tolist() == ["apple", "pear"]
     assert found["features"].dtype == np.float32
     wanted = phinets.load(run_folder, device="cpu")(paths)
-    assert torch.equal(torch.from_numpy(found["features"]), wanted)
+    assert_features_close(torch.from_numpy(found["features"]), wanted)
     assert (document["images"], document["features"], document["bad_images"]) == (26, 128, 0)
     about = json.loads(str(found["about"]))
     assert about == {key: value for key, value in document.items() if key != "out"}
@@ -163,7 +164,7 @@ def test_bad_images_are_named_counted_and_left_out(
     assert json.loads(told)["bad_images"] == 2
     one, other = table(tmp_path / "good.npz"), table(tmp_path / "f.npz")
     assert one["paths"].tolist() == other["paths"].tolist()
-    np.testing.assert_allclose(one["features"], other["features"], rtol=1e-5, atol=1e-6)
+    assert_features_close(*(torch.from_numpy(arrays["features"]) for arrays in (other, one)))
     few = [*embed, "--out", str(tmp_path / "g.npz"), "--max-bad-images", "1"]
     code, _, err = said(few, capsys)
     assert code == 2

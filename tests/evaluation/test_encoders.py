@@ -98,7 +98,7 @@ def test_arrays_give_the_same_with_channels_first_or_last_as_tensors_or_not(enco
     wanted = encoder(torch.from_numpy(first))
     last = np.ascontiguousarray(first.transpose(0, 2, 3, 1))
     for given in (first, last, torch.from_numpy(last), last[:, ::-1][:, ::-1], list(last), list(first)):
-        assert torch.equal(encoder(given), wanted)
+        assert_features_close(encoder(given), wanted)
     assert_features_close(encoder(first[3]), wanted[3:4])
     assert_features_close(encoder(last[3]), wanted[3:4])
     assert_features_close(encoder([Image.fromarray(one) for one in last]), wanted)
@@ -109,8 +109,8 @@ def test_an_opened_picture_as_an_array_is_taken_without_a_warning(encoder: Encod
     picture = Image.effect_noise((16, 16), 50).convert("RGB")
     array = np.asarray(picture)
     assert not array.flags.writeable
-    assert torch.equal(encoder(array), encoder(array.copy()))
-    assert torch.equal(encoder([array, array]), encoder(np.stack([array, array])))
+    assert_features_close(encoder(array), encoder(array.copy()))
+    assert_features_close(encoder([array, array]), encoder(np.stack([array, array])))
 
 
 def test_arrays_of_another_size_are_prepared_as_the_evaluation_prepares_them(
@@ -127,7 +127,7 @@ def test_the_features_are_those_that_eval_judges(run_folder: Path, clock: Any) -
     who = eval_setup(run_folder, EvalOptions(device="cpu", encoder=clock))
     known, _ = who.feature_sets()
     images = who.train.images.fetch(torch.arange(len(who.train))).images
-    assert torch.equal(load(run_folder, clock, device="cpu")(images), known.tensors()[0])
+    assert_features_close(load(run_folder, clock, device="cpu")(images), known.tensors()[0])
 
 
 def test_many_images_are_shown_some_at_a_time(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_it_is_frozen_whatever_it_is_a_part_of(encoder: Encoder) -> None:
     whole(images).sum().backward()
     assert not any(module.training for module in encoder.modules())
     assert not any(weight.requires_grad for weight in encoder.parameters())
-    assert torch.equal(encoder(images), wanted)
+    assert_features_close(encoder(images), wanted)
     assert wanted.dtype == torch.float32
     assert not wanted.requires_grad
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
@@ -170,7 +170,7 @@ def test_what_it_prepares_is_what_its_backbone_turns_into_features(encoder: Enco
     images = torch.from_numpy(making.noise(4, 3, 20, 30))
     prepared = encoder.prepare(images)
     assert prepared.shape == (4, 3, 16, 16)
-    assert torch.equal(encoder.backbone(prepared), encoder(images))
+    assert_features_close(encoder.backbone(prepared), encoder(images))
 
 
 def test_in_half_or_double_precision_the_features_are_still_single(run_folder: Path) -> None:
@@ -185,10 +185,11 @@ def test_a_run_its_checkpoint_and_its_file_give_one_encoder_and_the_slow_one_is_
     last = checkpoints(run_folder / "checkpoints")[-1][1]
     places = (run_folder, last, run_folder / "backbone.safetensors")
     wanted, *others = (load(place, device="cpu")(images) for place in places)
-    assert all(torch.equal(wanted, other) for other in others)
-    assert not torch.equal(load(run_folder, "slow", device="cpu")(images), wanted)
+    for other in others:
+        assert_features_close(other, wanted)
+    assert not torch.allclose(load(run_folder, "slow", device="cpu")(images), wanted, rtol=1e-3)
     file = load(run_folder / "backbone-slow.safetensors", device="cpu")
-    assert torch.equal(load(run_folder, encoder="slow", device="cpu")(images), file(images))
+    assert_features_close(load(run_folder, encoder="slow", device="cpu")(images), file(images))
 
 
 def test_an_unfinished_run_gives_its_newest_checkpoint_and_one_without_any_is_told(
@@ -246,7 +247,7 @@ def test_what_is_no_picture_is_told(encoder: Encoder, given: Any, says: str) -> 
 
 
 def test_pictures_may_come_from_a_generator(encoder: Encoder, photos: list[Path]) -> None:
-    assert torch.equal(encoder(path for path in photos), encoder(photos))
+    assert_features_close(encoder(path for path in photos), encoder(photos))
 
 
 @pytest.mark.parametrize(

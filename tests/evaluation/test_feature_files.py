@@ -15,6 +15,7 @@ from phinets.evaluation.feature_files import read_feature_table
 from phinets.evaluation.features import FeatureSet
 from phinets.evaluation.knn import knn_votes
 from phinets.evaluation.setup import eval_setup, open_target
+from tests.helpers import assert_features_close
 
 ON_CPU = EvalOptions(device="cpu")
 
@@ -29,7 +30,7 @@ def test_features_in_a_file_are_those_in_memory(job: Any, name: str, run_folder:
     write_features(job(run_folder, ON_CPU), tmp_path / name, False, lambda done, total: None)
     for stored, computed in zip(sets(tmp_path / name), eval_setup(run_folder, ON_CPU).feature_sets(), strict=True):
         assert isinstance(stored.features, np.memmap) is (name == "f.npz")
-        torch.testing.assert_close(stored.tensors()[0], computed.tensors()[0], rtol=1e-5, atol=1e-5)
+        assert_features_close(stored.tensors()[0], computed.tensors()[0])
         assert torch.equal(stored.labels, computed.labels)
     table = open_target(tmp_path / name, ON_CPU)
     assert table.evaluation.num_neighbors == 7
@@ -91,7 +92,8 @@ def test_rows_of_any_order_compression_and_float_give_the_same_votes(tmp_path: P
     np.savez(tmp_path / "f.npz", **{name: array[shuffled] for name, array in whole.items()})
     train, test = sets(tmp_path / "f.npz")
     votes.append(knn_votes(test.features, train.features, train.labels, k=5))
-    assert all(torch.equal(vote, votes[0]) for vote in votes)
+    for vote in votes:
+        torch.testing.assert_close(vote, votes[0])
 
 
 def test_images_without_a_label_are_left_out_and_the_bank_comes_before_train(tmp_path: Path) -> None:

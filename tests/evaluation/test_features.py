@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from phinets.evaluation.features import features, pixels
-from tests.helpers import TinyEncoder
+from tests.helpers import TinyEncoder, assert_features_close
 
 CPU = torch.device("cpu")
 IMAGES = torch.randint(0, 256, (23, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -15,7 +15,7 @@ def test_no_image_is_left_out_whatever_the_batch() -> None:
     encoder = TinyEncoder()
     whole = features(encoder, [IMAGES], lambda x: x.float(), device=CPU)
     assert whole.shape == (23, 5)
-    assert torch.allclose(features(encoder, IMAGES.split(5), lambda x: x.float(), device=CPU), whole, atol=1e-5)
+    assert_features_close(features(encoder, IMAGES.split(5), lambda x: x.float(), device=CPU), whole)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from phinets.config.errors import UserError
 from phinets.evaluation.knn import knn_accuracy, knn_votes, nearest
@@ -95,8 +96,11 @@ def test_a_bank_read_in_parts_gives_the_neighbors_of_the_whole(
     spied = Spied(bank.numpy())
     in_parts = list(nearest(queries, spied, 40))  # type: ignore[arg-type]
     assert spied.most == 33
-    assert torch.equal(torch.cat([part.rows for part in in_parts]), whole.rows)
-    assert torch.allclose(torch.cat([part.cosines for part in in_parts]), whole.cosines, atol=1e-6)
+    torch.testing.assert_close(torch.cat([chunk.cosines for chunk in in_parts]), whole.cosines)
+    rows = torch.cat([chunk.rows for chunk in in_parts])
+    exact = F.cosine_similarity(queries[:, None].double(), bank[rows].double(), dim=2)
+    torch.testing.assert_close(exact.float(), whole.cosines)  # rows may change places where rounding makes a tie
+    assert all(len(row.unique()) == 40 for row in rows)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """What the command line evaluates: an encoder with labeled images, or a table of features."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,14 @@ def open_target(place: Path, options: EvalOptions) -> EvalSetup | FeatureTable:
     """The table of features at a place, or the encoder at a place with its images."""
     if not is_feature_file(place):
         return eval_setup(place, options)
-    if options != EvalOptions(device=options.device):
+    unset = EvalOptions(device=options.device)
+    names = [
+        f"--{f.name.replace('_', '-')}" for f in fields(options) if getattr(options, f.name) != getattr(unset, f.name)
+    ]
+    if names:
         raise UserError(
-            f"'{place}' holds features that are already computed. Leave out the options of the encoder and its images; "
-            "only k, temperature and device apply."
+            f"'{place}' holds features that are already computed. Leave out {', '.join(names)}; only --k, --temperature "
+            "and --device apply."
         )
     return read_feature_table(place)
 
