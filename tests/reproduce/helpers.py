@@ -43,7 +43,7 @@ class Recorder:
         self.then(result)
 
 
-def until(happened: Callable[[], bool], seconds: float = 120.0) -> None:
+def until(happened: Callable[[], bool], seconds: float = 600.0) -> None:
     """Wait for something, not for ever."""
     last = time.monotonic() + seconds
     while not happened():

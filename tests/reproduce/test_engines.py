@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.context import SpawnProcess
@@ -155,44 +156,100 @@ def test_ray_is_asked_for_only_where_it_is_needed_and_how_to_get_it(
         RayEngine(None, None, store, ONE_CORE)
 
 
-@pytest.fixture
-def cluster() -> Iterator[object]:
-    """Two workers on this machine."""
+class FakeRay:
+    """A Ray that only notes how it is started; `error` is raised then."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.events = error, list[object]()
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **options: object) -> None:
+        self.events.append(options)
+        if self.error is not None:
+            raise self.error
+
+    def shutdown(self) -> None:
+        self.events.append("shutdown")
+
+
+@pytest.mark.parametrize("address", [None, "head:6379"])
+def test_a_cluster_is_started_here_or_found_by_its_address_and_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = FakeRay()
+    monkeypatch.setattr(engines, "import_module", lambda name: ray)
+    with RayEngine(address, 3, store, ONE_CORE)._connection():
+        pass
+    options, end = ray.events
+    assert isinstance(options, dict)
+    assert options["address"] == (address or "local"), "never another one that happens to run on this machine"
+    assert options.get("num_cpus") == (None if address else 3)
+    assert end == "shutdown"
+
+
+@pytest.mark.parametrize("address", [None, "head:6379"])
+def test_a_cluster_that_does_not_start_is_a_user_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = FakeRay(Exception("The current node timed out during startup."))
+    monkeypatch.setattr(engines, "import_module", lambda name: ray)
+    with pytest.raises(UserError, match=address or "this machine"):
+        RayEngine(address, 1, store, ONE_CORE).run([], Recorder())
+
+
+PATIENT_RAY = {
+    "RAY_memory_monitor_refresh_ms": "0",  # it kills workers when other programs use the machine's memory
+    "RAY_gcs_server_port_wait_time_s": "300",
+    "RAY_worker_register_timeout_seconds": "300",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One worker on this machine; skips where Ray itself can't start."""
+    patch = pytest.MonkeyPatch()
+    patch.delenv("RAY_ADDRESS", raising=False)
+    for name, value in PATIENT_RAY.items():
+        patch.setenv(name, value)
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, object_store_memory=100_000_000, include_dashboard=False, log_to_driver=False)
-    yield ray
+    try:
+        ray.init(num_cpus=1, log_to_driver=False, **engines.NEW_CLUSTER)
+    except Exception as error:
+        pytest.skip(f"Ray can't start a cluster here: {error}")
+    yield
     ray.shutdown()
+    patch.undo()
 
 
 @pytest.mark.slow
-def test_a_cluster_restarts_the_unit_of_a_killed_worker(
-    cluster: object, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker of the long run kills itself once, right after its first checkpoint; another one resumes the run."""
-    long = long_run(epochs=12)
+@pytest.mark.usefixtures("cluster")
+def test_a_cluster_restarts_the_unit_of_a_killed_worker(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker of the long run kills itself at its second checkpoint; another one resumes from the first."""
+    long = long_run(epochs=6)
     probing = ProbeJob(run=long.run, probe=SMOKE.probe)
-    jobs = by_key(long, probing, *QUICK[:3])
+    jobs = by_key(long, probing, QUICK[0])
     checkpoints, mark = str(store.folder(long.key).absolute() / "checkpoints"), str(store.root.absolute() / "killed")
 
     def run_and_die_once(unit: Unit, root: str, resources: Resources) -> list[dict[str, Any]]:
-        rename = Path.replace
+        renames: list[str] = []
 
-        def replace_and_die_once(path: Path, target: Path) -> Path:
-            final = rename(path, target)
-            if str(Path(target).parent) == checkpoints and not os.path.exists(mark):
-                Path(mark).write_text(str(os.getpid()))
-                os.kill(os.getpid(), signal.SIGKILL)
-            return final
+        def die_once(event: str, args: tuple[Any, ...]) -> None:
+            if event == "os.rename" and os.path.dirname(args[1]) == checkpoints:
+                renames.append(args[1])
+                if len(renames) == 2 and not os.path.exists(mark):
+                    open(mark, "w").close()
+                    os.kill(os.getpid(), signal.SIGKILL)
 
-        Path.replace = replace_and_die_once  # type: ignore[method-assign,assignment]
-        try:
-            return run_remote_unit(unit, root, resources)
-        finally:
-            Path.replace = rename  # type: ignore[method-assign]
+        sys.addaudithook(die_once)
+        return run_remote_unit(unit, root, resources)
 
     monkeypatch.setattr(engines, "run_remote_unit", run_and_die_once)
     notes = Recorder()
-    RayEngine(None, 2, store, ONE_CORE).run(build_units(jobs), notes)
+    RayEngine(None, None, store, ONE_CORE).run(build_units(jobs), notes)
     assert Path(mark).exists(), "a worker was killed"
     results = store.results(jobs)
     assert sorted(result.key for result in notes.results) == sorted(jobs)
@@ -201,13 +258,14 @@ def test_a_cluster_restarts_the_unit_of_a_killed_worker(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
 def test_what_a_cluster_loses_again_and_again_has_failed_with_its_reason(
-    cluster: object, store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "RETRIES", 1)
     monkeypatch.setattr(engines, "run_remote_unit", lambda unit, root, resources: os._exit(9))
     notes = Recorder()
     store.put(Result(job=QUICK[0], numbers={"a": 1.0}))
-    RayEngine(None, 2, store, ONE_CORE).run([Unit((QUICK[0], QUICK[1]))], notes)
+    RayEngine(None, None, store, ONE_CORE).run([Unit((QUICK[0], QUICK[1]))], notes)
     assert [result.failed is None for result in notes.results] == [True, False], "what was put before it died counts"
     assert "was lost 2 times" in str(store.results([QUICK[1].key])[QUICK[1].key].failed)

@@ -1,7 +1,6 @@
 """The store of results, the units of work, and how each kind of work is done."""
 
 import json
-import os
 import signal
 import subprocess
 from collections import Counter
@@ -139,7 +138,7 @@ def test_whoever_is_killed_while_writing_leaves_whole_results_or_none(store: Sto
 
 HOLD = (
     "import sys, time; from pathlib import Path\nfrom phinets.reproduce.store import Store\n"
-    "with Store(Path(sys.argv[1])).lock(sys.argv[2], False):\n    print('held', flush=True); time.sleep(60)"
+    "with Store(Path(sys.argv[1])).lock(sys.argv[2], False):\n    print('held', flush=True); time.sleep(600)"
 )
 
 
@@ -363,21 +362,23 @@ def test_a_detector_is_transferred_to_drawn_pictures_without_any_download(store:
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_to_the_very_numbers_that_it_would_have_had(store: Store, tmp_path: Path) -> None:
-    job = long_run(epochs=24)
+    job = long_run(epochs=8)
     code = (
-        "import sys, json, torch; from pathlib import Path\ntorch.set_num_threads(1)\n"
+        "import json, os, signal, sys, torch; from pathlib import Path\ntorch.set_num_threads(1)\n"
         "from phinets.config.jobs import job_from_plain\n"
         "from phinets.reproduce.execute import Resources, run_job\n"
         "from phinets.reproduce.store import Store\n"
+        "renames = []\n"
+        "def die(event, args):\n"
+        "    if event == 'os.rename' and Path(args[1]).parent.name == 'checkpoints':\n"
+        "        renames.append(args)\n"
+        "        if len(renames) == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.addaudithook(die)\n"
         "run_job(job_from_plain(json.loads(sys.argv[2])), Store(Path(sys.argv[1])), Resources(device='cpu', threads=1))"
     )
     plain = json.dumps(Result(job=job).plain()["job"])
-    process = subprocess.Popen([*python(code), str(store.root), plain])
-    try:
-        until(lambda: len(list(store.folder(job.key).glob("checkpoints/*"))) > 1)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+    dead = subprocess.run([*python(code), str(store.root), plain], check=False)
+    assert dead.returncode == -signal.SIGKILL, "it killed itself at its third checkpoint"
     assert store.result(job.key) is None
     torch.set_num_threads(1)
     cut, whole = run_job(job, store, ONE_CORE), run_job(job, Store(tmp_path / "whole"), ONE_CORE)

@@ -5,7 +5,7 @@ import signal
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -27,6 +27,12 @@ GRACE = 10.0
 """Seconds that an idle worker has to end by itself."""
 RETRIES = 3
 """How often Ray restarts a unit whose worker died, before it counts as failed."""
+NEW_CLUSTER: Mapping[str, Any] = {
+    "address": "local",
+    "include_dashboard": False,
+    "object_store_memory": 100_000_000,
+}
+"""Arguments of `ray.init` for a cluster on this machine. Results are small; Ray would reserve a third of the memory."""
 
 
 def default_workers() -> int:
@@ -272,18 +278,27 @@ class RayEngine:
             yield
             return
         share_cores()
-        own = {} if self.address else {"num_cpus": self.max_workers or own_cores(), "include_dashboard": False}
         try:
-            self.ray.init(address=self.address, log_to_driver=False, logging_level="error", **own)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(
-                f"there is no Ray cluster at '{self.address}': {str(error).splitlines()[0]} Start one with `ray start "
-                "--head`, or leave out --address for one on this machine."
-            ) from error
+            self.ray.init(log_to_driver=False, logging_level="error", **self._cluster())
+        except Exception as error:  # Ray raises many kinds, plain Exception for a node that is slow to start
+            raise UserError(self._explain(error)) from error
         try:
             yield
         finally:
             self.ray.shutdown()
+
+    def _cluster(self) -> dict[str, Any]:
+        """The arguments of `ray.init`: an address, or a new cluster on this machine, whatever others run on it."""
+        if self.address:
+            return {"address": self.address}
+        return {"num_cpus": self.max_workers or own_cores(), **NEW_CLUSTER}
+
+    def _explain(self, error: Exception) -> str:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        if not self.address:
+            return f"Ray could not start on this machine: {reason} Try again, or leave out --engine ray."
+        cure = "Start one with `ray start --head`, or leave out --address for one on this machine."
+        return f"there is no Ray cluster at '{self.address}': {reason} {cure}"
 
     def _run_side_by_side(self, units: Sequence[Unit], callback: JobCallback) -> None:
         gpus = 1 if self.resources.device != "cpu" and self.ray.cluster_resources().get("GPU") else 0
