@@ -17,36 +17,47 @@ blocks K_ij of (m², m²). Alignment follows where the symmetric part of 3ρI + 
 (Tian et al. 2021, Lemma 2).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from phinets.dynamics.matrix import MatrixFlow, Weights
-from phinets.dynamics.matrix_trajectories import commutator
+from phinets.dynamics.matrix_trajectories import commutator, symmetric_part
 from phinets.dynamics.systems import Floats, Version
 
 NAMES = ("C1", "C2", "C3")
+TOKEN = re.compile(r"C[₁₂₃]|[23IsρΦGH()+−²]")
+Equations = Mapping[str, tuple[str, ...]]
+"""The terms of Ċ₁, Ċ₂, Ċ₃: each a formula that is linear in one commutator."""
 
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A sum of products L·C·R in one commutator."""
-
-    name: str
-    """As a formula."""
-    of: str
-    """Which commutator: C1, C2 or C3."""
-    pieces: tuple[tuple[Floats, Floats], ...]
-    """The pairs L, R."""
-
-    def value(self, commutators: Mapping[str, Floats]) -> Floats:
-        """Σ L·C·R, (m, m)."""
-        return total([left @ commutators[self.of] @ right for left, right in self.pieces])
-
-    def operator(self) -> Floats:
-        """Σ Rᵀ⊗L, (m², m²): what acts on the columns of C, stacked."""
-        return total([np.kron(right.T, left).astype(np.float64) for left, right in self.pieces])
+PRINTED: Equations = {
+    "C1": (
+        "−3ρC₁", "s(C₃HΦ + ΦHC₃)", "s(HC₃Φ + ΦC₃H)", "s(C₃G²H + HG²C₃)Φ", "−s(HG²HC₁ + C₁HG²H)", "−s(H²C₁ + C₁H²)",
+        "sΦ(C₃G²H + HG²C₃)", "HC₁ + C₁H", "−(C₃Φ + ΦC₃)", "−(C₃ΦG + GΦC₃)", "C₁HG + GHC₁", "−s(HΦC₂ + C₂ΦH)", "ΦC₂",
+    ),
+    "C2": (
+        "−3ρC₂", "C₂H + HC₂", "−C₁Φ", "GC₂ + C₂G", "C₃Φ + ΦC₃", "−sC₂Φ", "−s(GC₁ + C₁G)", "sH(C₃G + GC₃)",
+        "−s(H(I+G²)HC₂ + C₂H(I+G²)H)", "sΦH(C₃G + GC₃)H",
+    ),
+    "C3": ("−3ρC₃", "(I − sH)C₂H", "s(I+G²)HC₁", "−s(I+G²)C₃Φ", "(I+G)C₁"),
+}  # fmt: skip
+"""As the paper's appendix prints them."""
+_RIGHT_C2 = (
+    "−3ρC₂", "HC₂ + C₂H", "C₁Φ", "HGC₂ + C₂GH", "HC₃Φ + ΦC₃H", "−s(I+G²)C₂Φ", "−s(GC₁ + C₁G)HΦ", "−sH(C₃G + GC₃)HΦ",
+    "−s(H(I+G²)HC₂ + C₂H(I+G²)H)", "−sΦH(C₃G + GC₃)H",
+)  # fmt: skip
+_RIGHT_C3 = ("s(I+G²)HC₁", "−s(I+G²)C₃Φ", "−(I+G)C₁")
+RIGHT: Mapping[Version, Equations] = {
+    "published": {"C1": PRINTED["C1"], "C2": _RIGHT_C2, "C3": ("−2ρC₃", "(I − sH)C₂H", *_RIGHT_C3)},
+    "corrected": {
+        "C1": (*(term for term in PRINTED["C1"] if term != "−s(HΦC₂ + C₂ΦH)"), "−sG(HΦC₂ + C₂ΦH)", "−sC₁HΦH"),
+        "C2": _RIGHT_C2,
+        "C3": ("−2ρC₃", "(I − sGH)C₂H", "−sC₃HΦH", *_RIGHT_C3),
+    },
+}
+"""As they follow from each version of the flow, grouped as the paper groups its own terms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +86,54 @@ class SymmetricWeights:
         pairs = ((self.Phi, self.G), (self.Phi, self.H), (self.G, self.H))
         return {name: commutator(a, b) for name, (a, b) in zip(NAMES, pairs, strict=True)}
 
+    def term(self, formula: str, C: Floats) -> Floats:
+        """The value of a term for its commutator C, (…, m, m). A scalar in the formula is that multiple of I."""
+        scalars = {"I": 1.0, "2": 2.0, "3": 3.0, "s": self.s, "ρ": self.rho}
+        symbols = {name: scalar * self.unit for name, scalar in scalars.items()}
+        symbols |= {"Φ": self.Phi, "G": self.G, "H": self.H, f"C{formula[formula.index('C') + 1]}": C}
+        return _evaluate(TOKEN.findall(formula)[::-1], symbols)
+
+    def operator(self, formula: str) -> Floats:
+        """The matrix (m², m²) that a term applies to the stacked columns of its commutator."""
+        size = len(self.Phi) ** 2
+        units = np.eye(size).reshape(size, *self.Phi.shape)  # each is the transpose of a unit matrix, row by row
+        columns: Floats = self.term(formula, units.swapaxes(1, 2)).swapaxes(1, 2).reshape(size, size).T
+        return columns
+
+
+def _evaluate(tokens: list[str], symbols: Mapping[str, Floats]) -> Floats:
+    """The value of a sum of products up to its closing parenthesis; `tokens` is a stack, first token last."""
+
+    def factor() -> Floats:
+        token = tokens.pop()
+        value = _evaluate(tokens, symbols) if token == "(" else symbols[token]
+        if tokens and tokens[-1] == "²":
+            tokens.pop()
+            return value @ value
+        return value
+
+    total = np.zeros_like(symbols["I"])
+    while tokens and tokens[-1] != ")":
+        sign = tokens.pop() if tokens[-1] in "+−" else "+"
+        product = symbols["I"] * (-1 if sign == "−" else 1)
+        while tokens and tokens[-1] not in "+−)":
+            product = product @ factor()
+        total = total + product
+    if tokens:
+        tokens.pop()
+    return total
+
+
+def _commutator_of(formula: str) -> str:
+    """Which commutator a term holds: C1, C2 or C3."""
+    return NAMES["₁₂₃".index(formula[formula.index("C") + 1])]
+
 
 def symmetric_weights(system: MatrixFlow, weights: Weights) -> SymmetricWeights:
     """The symmetric parts of some weights."""
     f, g, h = weights["W_f"], weights["W_g"], weights["W_h"]
-    return SymmetricWeights(Phi=f @ f.T, G=(g + g.T) / 2, H=(h + h.T) / 2, sigma2=system.sigma2, rho=system.rho)
-
-
-def commutator_rates(version: Version, at: SymmetricWeights) -> dict[str, Floats]:
-    """Ċ₁, Ċ₂, Ċ₃ by the right equations above."""
-    C = at.commutators
-    return {name: sum_of(terms, C) for name, terms in right_terms(version, at).items()}
+    G, H = symmetric_part(g), symmetric_part(h)
+    return SymmetricWeights(Phi=f @ f.T, G=G, H=H, sigma2=system.sigma2, rho=system.rho)
 
 
 def exact_rates(system: MatrixFlow, weights: Weights) -> dict[str, Floats]:
@@ -100,153 +148,40 @@ def exact_rates(system: MatrixFlow, weights: Weights) -> dict[str, Floats]:
     }
 
 
-def sum_of(terms: Sequence[Term], commutators: Mapping[str, Floats]) -> Floats:
+def sum_terms(formulas: Sequence[str], at: SymmetricWeights) -> Floats:
     """The sum of some terms, (m, m)."""
-    return total([term.value(commutators) for term in terms])
+    C = at.commutators
+    total: Floats = np.sum([at.term(formula, C[_commutator_of(formula)]) for formula in formulas], axis=0)
+    return total
 
 
-def total(matrices: Sequence[Floats]) -> Floats:
-    """The sum of some matrices."""
-    summed: Floats = np.stack(matrices).sum(axis=0)
-    return summed
-
-
-def right_terms(version: Version, at: SymmetricWeights) -> dict[str, tuple[Term, ...]]:
-    """The terms of the right equations, grouped as the paper groups its own."""
-    return {"C1": _right_c1(version, at), "C2": _right_c2(at), "C3": _right_c3(version, at)}
-
-
-def printed_terms(at: SymmetricWeights) -> dict[str, tuple[Term, ...]]:
-    """The terms of Ċ₁, Ċ₂, Ċ₃ as the paper's appendix prints them."""
-    return {"C1": _printed_c1(at), "C2": _printed_c2(at), "C3": _printed_c3(at)}
-
-
-def _printed_c1(at: SymmetricWeights) -> tuple[Term, ...]:
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    inner = G @ G @ H
-    return (
-        Term("−3ρC₁", "C1", ((-3 * at.rho * one, one),)),
-        Term("s(C₃HΦ + ΦHC₃)", "C3", ((s * one, H @ Phi), (s * Phi @ H, one))),
-        Term("s(HC₃Φ + ΦC₃H)", "C3", ((s * H, Phi), (s * Phi, H))),
-        Term("s(C₃G²H + HG²C₃)Φ", "C3", ((s * one, inner @ Phi), (s * inner.T, Phi))),
-        Term("−s(HG²HC₁ + C₁HG²H)", "C1", ((-s * H @ inner, one), (one, -s * H @ inner))),
-        Term("−s(H²C₁ + C₁H²)", "C1", ((-s * H @ H, one), (one, -s * H @ H))),
-        Term("sΦ(C₃G²H + HG²C₃)", "C3", ((s * Phi, inner), (s * Phi @ inner.T, one))),
-        Term("HC₁ + C₁H", "C1", ((H, one), (one, H))),
-        Term("−(C₃Φ + ΦC₃)", "C3", ((-one, Phi), (-Phi, one))),
-        Term("−(C₃ΦG + GΦC₃)", "C3", ((-one, Phi @ G), (-G @ Phi, one))),
-        Term("C₁HG + GHC₁", "C1", ((one, H @ G), (G @ H, one))),
-        Term("−s(HΦC₂ + C₂ΦH)", "C2", ((-s * H @ Phi, one), (-s * one, Phi @ H))),
-        Term("ΦC₂", "C2", ((Phi, one),)),
-    )
-
-
-def _right_c1(version: Version, at: SymmetricWeights) -> tuple[Term, ...]:
-    """The printed Ċ₁ is right for the printed flow; the corrected one has another Ẇ_g, and so other terms."""
-    if version == "published":
-        return _printed_c1(at)
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    shared = tuple(term for term in _printed_c1(at) if term.name != "−s(HΦC₂ + C₂ΦH)")
-    return (
-        *shared,
-        Term("−sG(HΦC₂ + C₂ΦH)", "C2", ((-s * G @ H @ Phi, one), (-s * G, Phi @ H))),
-        Term("−sC₁HΦH", "C1", ((-s * one, H @ Phi @ H),)),
-    )
-
-
-def _printed_c2(at: SymmetricWeights) -> tuple[Term, ...]:
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    K = H @ (one + G @ G) @ H
-    return (
-        Term("−3ρC₂", "C2", ((-3 * at.rho * one, one),)),
-        Term("C₂H + HC₂", "C2", ((H, one), (one, H))),
-        Term("−C₁Φ", "C1", ((-one, Phi),)),
-        Term("GC₂ + C₂G", "C2", ((G, one), (one, G))),
-        Term("C₃Φ + ΦC₃", "C3", ((one, Phi), (Phi, one))),
-        Term("−sC₂Φ", "C2", ((-s * one, Phi),)),
-        Term("−s(GC₁ + C₁G)", "C1", ((-s * G, one), (-s * one, G))),
-        Term("sH(C₃G + GC₃)", "C3", ((s * H, G), (s * H @ G, one))),
-        Term("−s(H(I+G²)HC₂ + C₂H(I+G²)H)", "C2", ((-s * K, one), (one, -s * K))),
-        Term("sΦH(C₃G + GC₃)H", "C3", ((s * Phi @ H, G @ H), (s * Phi @ H @ G, H))),
-    )
-
-
-def _right_c2(at: SymmetricWeights) -> tuple[Term, ...]:
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    Q = one + G @ G
-    K = H @ Q @ H
-    return (
-        Term("−3ρC₂", "C2", ((-3 * at.rho * one, one),)),
-        Term("HC₂ + C₂H", "C2", ((H, one), (one, H))),
-        Term("C₁Φ", "C1", ((one, Phi),)),
-        Term("HGC₂ + C₂GH", "C2", ((H @ G, one), (one, G @ H))),
-        Term("HC₃Φ + ΦC₃H", "C3", ((H, Phi), (Phi, H))),
-        Term("−s(I+G²)C₂Φ", "C2", ((-s * Q, Phi),)),
-        Term("−s(GC₁ + C₁G)HΦ", "C1", ((-s * G, H @ Phi), (-s * one, G @ H @ Phi))),
-        Term("−sH(C₃G + GC₃)HΦ", "C3", ((-s * H, G @ H @ Phi), (-s * H @ G, H @ Phi))),
-        Term("−s(H(I+G²)HC₂ + C₂H(I+G²)H)", "C2", ((-s * K, one), (one, -s * K))),
-        Term("−sΦH(C₃G + GC₃)H", "C3", ((-s * Phi @ H, G @ H), (-s * Phi @ H @ G, H))),
-    )
-
-
-def _printed_c3(at: SymmetricWeights) -> tuple[Term, ...]:
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    Q = one + G @ G
-    return (
-        Term("−3ρC₃", "C3", ((-3 * at.rho * one, one),)),
-        Term("(I − sH)C₂H", "C2", ((one - s * H, H),)),
-        Term("s(I+G²)HC₁", "C1", ((s * Q @ H, one),)),
-        Term("−s(I+G²)C₃Φ", "C3", ((-s * Q, Phi),)),
-        Term("(I+G)C₁", "C1", ((one + G, one),)),
-    )
-
-
-def _right_c3(version: Version, at: SymmetricWeights) -> tuple[Term, ...]:
-    Phi, G, H, s, one = at.Phi, at.G, at.H, at.s, at.unit
-    Q = one + G @ G
-    own = (
-        (Term("(I − sH)C₂H", "C2", ((one - s * H, H),)),)
-        if version == "published"
-        else (
-            Term("(I − sGH)C₂H", "C2", ((one - s * G @ H, H),)),
-            Term("−sC₃HΦH", "C3", ((-s * one, H @ Phi @ H),)),
-        )
-    )
-    return (
-        Term("−2ρC₃", "C3", ((-2 * at.rho * one, one),)),
-        *own,
-        Term("s(I+G²)HC₁", "C1", ((s * Q @ H, one),)),
-        Term("−s(I+G²)C₃Φ", "C3", ((-s * Q, Phi),)),
-        Term("−(I+G)C₁", "C1", ((-one - G, one),)),
-    )
-
-
-def verdicts(printed: Sequence[Term], right: Sequence[Term]) -> dict[str, str]:
+def classify_terms(printed: Sequence[str], right: Sequence[str], at: SymmetricWeights) -> dict[str, str]:
     """What each printed term is: `right` (it stands in the right equation), `sign` (its negative does), or `wrong`."""
-    operators = [(term.of, term.operator()) for term in right]
+    operators = [(_commutator_of(formula), at.operator(formula)) for formula in right]
 
-    def verdict(term: Term) -> str:
-        own = term.operator()
+    def classify(formula: str) -> str:
+        of, own = _commutator_of(formula), at.operator(formula)
         for word, sign in (("right", 1), ("sign", -1)):
-            if any(of == term.of and np.allclose(own, sign * other, rtol=1e-9, atol=1e-12) for of, other in operators):
+            if any(of == name and np.allclose(own, sign * other, rtol=1e-9, atol=1e-12) for name, other in operators):
                 return word
         return "wrong"
 
-    return {term.name: verdict(term) for term in printed}
+    return {formula: classify(formula) for formula in printed}
 
 
-def missing(printed: Sequence[Term], right: Sequence[Term]) -> list[str]:
+def absent_terms(printed: Sequence[str], right: Sequence[str], at: SymmetricWeights) -> list[str]:
     """The terms of the right equation that the printed one does not have."""
-    return [name for name, word in verdicts(right, printed).items() if word != "right"]
+    return [formula for formula, word in classify_terms(right, printed, at).items() if word != "right"]
 
 
 def right_blocks(version: Version, at: SymmetricWeights) -> dict[str, Floats]:
     """K₁₁ … K₃₃ that follow from the right equations; 3ρ is taken off the diagonal, so K₃₃ holds a −ρ."""
     size = len(at.Phi) ** 2
     blocks = {}
-    for i, terms in enumerate(right_terms(version, at).values(), 1):
+    for i, terms in enumerate(RIGHT[version].values(), 1):
         for j, name in enumerate(NAMES, 1):
-            whole = sum((term.operator() for term in terms if term.of == name), np.zeros((size, size)))
+            operators = (at.operator(term) for term in terms if _commutator_of(term) == name)
+            whole = sum(operators, np.zeros((size, size)))
             blocks[f"K{i}{j}"] = -whole - (3 * at.rho * np.eye(size) if i == j else 0)
     return blocks
 

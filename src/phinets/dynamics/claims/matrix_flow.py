@@ -8,15 +8,15 @@ import numpy as np
 from phinets.dynamics.claims.check import Claim, ClaimCheck, Verdict, both_versions, format_numbers
 from phinets.dynamics.claims.eigenvalue_flow import sinks
 from phinets.dynamics.commutators import (
+    PRINTED,
+    RIGHT,
+    absent_terms,
     block_errors,
+    classify_terms,
     exact_rates,
-    missing,
-    printed_terms,
-    right_terms,
     smallest_eigenvalue,
-    sum_of,
+    sum_terms,
     symmetric_weights,
-    verdicts,
 )
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.matrix import MatrixFlow, Weights, jacobian, pack
@@ -320,13 +320,9 @@ def commutator_equation(name: str) -> Claim:
             system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
             weights = random_start(system, APPENDIX_START, 0)
             at = symmetric_weights(system, weights)
-            exact, printed, right = (
-                exact_rates(system, weights)[name],
-                printed_terms(at)[name],
-                right_terms(version, at)[name],
-            )
-            off, ours = (_largest_difference(sum_of(terms, at.commutators), exact) for terms in (printed, right))
-            word_of_term, missing_terms = verdicts(printed, right), missing(printed, right)
+            exact, printed, right = exact_rates(system, weights)[name], PRINTED[name], RIGHT[version][name]
+            off, ours = (_largest_difference(sum_terms(terms, at), exact) for terms in (printed, right))
+            word_of_term, missing_terms = classify_terms(printed, right, at), absent_terms(printed, right, at)
             bad = [f"{term} ({word})" for term, word in word_of_term.items() if word != "right"]
             exchange = (
                 f"; wrong: {', '.join(bad)}; right: {', '.join(missing_terms)} (then off by {ours:.0e})" if bad else ""
