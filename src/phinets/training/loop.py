@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from phinets.config.errors import CommonError
+from phinets.config.errors import CommonError, UserError
 from phinets.data import BadImage, Images
 from phinets.methods import Losses
 from phinets.runtime import distributed
@@ -22,8 +22,6 @@ from phinets.runtime.devices import synchronize
 from phinets.runtime.distributed import Agreement
 from phinets.training.checkpoint import Keeper
 from phinets.training.loader import MicroBatch
-from phinets.training.schedule import RunSchedule
-from phinets.training.step import TrainState, train_step
 from phinets.views import Views
 
 REPORT_EVERY = 10
@@ -65,6 +63,62 @@ class StepReport(NamedTuple):
     """Images of the step's batch that could not be used, of all processes."""
 
 
+class Trainable(Protocol):
+    """What a loop trains: a learner (`training.step.TrainState`) or a detector (`training.detector`)."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+
+    def train(self) -> None:
+        """Set training mode."""
+
+    def step(self, batches: Sequence[Any], *, rate: float, peak: float) -> Losses:
+        """One optimizer step on the `views` of the micro-batches; losses without codes are not evaluated."""
+
+    def is_finite(self) -> bool:
+        """Whether every weight is finite."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint stores."""
+
+
+class Schedule(Protocol):
+    """The micro-batches and learning rates of all steps (`training.schedule.RunSchedule`)."""
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The number of finished steps at the end of each task."""
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole run."""
+
+    @property
+    def batch(self) -> int:
+        """Images per step."""
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches per step."""
+
+    @property
+    def peak_lr(self) -> float:
+        """The learning rate at the end of a warm-up."""
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+
+    def epochs(self, done: int) -> float:
+        """Epochs finished after `done` steps."""
+
+    def batches(self, first: int, last: int) -> Iterator[Any]:
+        """The micro-batches of the steps from `first` to `last` − 1, each with `views` and `bad`."""
+
+    def loader_at(self, step: int) -> Any:
+        """What loads a step's images."""
+
+
 class Driver(Protocol):
     """What the loop calls. `done` counts finished steps."""
 
@@ -104,8 +158,8 @@ class ReplayBuffer(Protocol):
 class Loop:
     """Train `train_state` along `schedule`."""
 
-    train_state: TrainState
-    schedule: RunSchedule
+    train_state: Trainable
+    schedule: Schedule
     driver: Driver
     keeper: Keeper
     """Says when a checkpoint is due."""
@@ -122,10 +176,11 @@ class Loop:
 
     def run(self, first: int = 0) -> int:
         """Train from step `first` to the end, or until asked to stop; returns the number of finished steps."""
-        self.train_state.learner.train()
+        self.train_state.train()
         self._pending: list[tuple[int, Losses]] = []
         self._bad: list[tuple[int, BadImage]] = []
         self._agreement = Agreement()
+        self._last_saved = first
         self._since = perf_counter()
         total = self.schedule.total
         batches = self.schedule.batches(first, total)
@@ -142,10 +197,22 @@ class Loop:
     def _fetch(self, step: int, batches: Iterator[MicroBatch]) -> list[MicroBatch]:
         """The micro-batches of a step; the time spent waiting for them counts as data wait."""
         start = perf_counter()
-        fetched = list(islice(batches, self.schedule.micro_batches))
+        try:
+            fetched = list(islice(batches, self.schedule.micro_batches))
+        except UserError:
+            self._save_before_error(step)
+            raise
         self.pace.waited += perf_counter() - start
         self._bad += ((step, image) for batch in fetched for image in batch.bad)
         return fetched
+
+    def _save_before_error(self, done: int) -> None:
+        """Keep the steps before a batch that can't be loaded; one of several processes can't do it alone."""
+        if done > self._last_saved and distributed.world_size() == 1:
+            if self._pending:
+                self._report()
+            self._require_finite(done)
+            self.driver.save(done)
 
     def _train(self, step: int, batches: Sequence[MicroBatch]) -> Losses:
         replay = self.replay
@@ -154,7 +221,7 @@ class Loop:
         else:
             views = [replay.mix(step, number, batch) for number, batch in enumerate(batches)]
         rate, peak = self.schedule.rate(step), self.schedule.peak_lr
-        losses = train_step(self.train_state, views, rate=rate, peak=peak)
+        losses = self.train_state.step(views, rate=rate, peak=peak)
         if replay is not None:
             replay.add(step, batches, self.schedule.loader_at(step).images)
         self._pending.append((step, losses))
@@ -172,24 +239,26 @@ class Loop:
         time_to_save = distributed.is_rank_zero() and self.keeper.timer_expired()
         self.stopped, time_to_save = self._agreement(self.driver.stop_requested(), time_to_save)
         last = done in self.schedule.ends
-        evaluate = last or (self.eval_every > 0 and done % self.eval_every == 0) or done in self.eval_steps
+        evaluate = losses.codes is not None and (
+            last or (self.eval_every > 0 and done % self.eval_every == 0) or done in self.eval_steps
+        )
         save = last or time_to_save or self.stopped or self.keeper.is_due(done)
         if not (evaluate or save or len(self._pending) == REPORT_EVERY):
             return
         self._report()
         if evaluate or save:
             self._require_finite(done)
-        if evaluate:
-            assert losses.codes is not None
+        if evaluate and losses.codes is not None:
             self.driver.evaluate(done, distributed.gather_rows(losses.codes))
         if save:
             self.driver.save(done)
+            self._last_saved = done
         self._since = perf_counter()
 
     def _report(self) -> None:
         """Fetch the losses of the pending steps, report them, and stop where one is not finite."""
         losses = self._fetch_losses()
-        synchronize(self.train_state.precision.device)
+        synchronize(self.train_state.device)
         self.pace.seconds += perf_counter() - self._since
         self.pace.images += len(losses) * self.schedule.batch
         bad = self._gather_bad()
@@ -213,7 +282,7 @@ class Loop:
 
     def _gather_bad(self) -> list[tuple[int, BadImage]]:
         """(step, bad image) of all processes; exchanged only where any process has one."""
-        count = torch.tensor(float(len(self._bad)), device=self.train_state.precision.device)
+        count = torch.tensor(float(len(self._bad)), device=self.train_state.device)
         return sorted(distributed.gather_objects(self._bad)) if float(distributed.mean_over_ranks(count)) else []
 
     def _require_finite(self, done: int) -> None:

@@ -57,6 +57,19 @@ class TrainState:
         if state["scaler"]:  # empty where the precision needs no scaling
             self.precision.scaler.load_state_dict(state["scaler"])
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.precision.device
+
+    def train(self) -> None:
+        """Set training mode."""
+        self.learner.train()
+
+    def step(self, batches: Sequence[Views], *, rate: float, peak: float) -> Losses:
+        """`train_step` on these micro-batches."""
+        return train_step(self, batches, rate=rate, peak=peak)
+
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """The context of a backward pass: whether the processes average gradients in it, or only accumulate them."""
         if enabled or not isinstance(self.model, DistributedDataParallel):
@@ -91,6 +104,12 @@ def build_learner(config: TrainConfig, device: torch.device, dtype: torch.dtype)
     if config.compute.compile:
         _compile(model, config.source.image_size, device, dtype)
     return model
+
+
+def untrained_learner(config: TrainConfig, like: Learner) -> Learner:
+    """The learner of a run before its first step, on the device and in the precision of `like`."""
+    weights = next(like.parameters())
+    return build_learner(config, weights.device, weights.dtype)
 
 
 def bare_learner(config: TrainConfig) -> Learner:
