@@ -19,7 +19,6 @@ from phinets.dynamics.claims.eigenvalue_flow import (
     dulac,
     escaping_phi,
     lowest_saddle,
-    sinks,
 )
 from phinets.dynamics.claims.matrix_flow import asymmetry_growth, pair_growth
 from phinets.dynamics.equilibria import equilibria
@@ -258,7 +257,7 @@ def test_a_higher_threshold_leaves_room_where_only_phinet_survives(findings: dic
         numbers = findings["same-threshold"].numbers[version]
         rho = (numbers["phinet"] + numbers["simsiam"]) / 2
         assert len(equilibria(SimSiam(sigma2=1.5, rho=rho))) == 1
-        assert any(not each.collapsed for each in sinks(version, 1.5, rho))
+        assert any(not each.collapsed for each in sinks_of(PhiNet(version=version, sigma2=1.5, rho=rho)))
 
 
 def test_some_statements_can_be_asked_for_and_unknown_ones_are_offered_the_nearest() -> None:
@@ -277,7 +276,7 @@ def test_every_quick_claim_answers_at_other_strengths_of_augmentation(name: str,
 @pytest.mark.parametrize("version", VERSIONS)
 def test_where_the_negative_sink_draws_from_off_the_parabola_is_where_scipy_says(version: Version) -> None:
     """Two starts a side of the border, well away from it, followed in ln φ."""
-    drawn = CLAIMS["c2-sink-off-parabola"](1.5).numbers[version]["drawn"]["-2"]
+    drawn = CLAIMS["c2-sink-off-parabola"](1.5).numbers[version]["attracted_phi"]["-2"]
     assert 1e-4 < min(drawn) < 0.01 < max(drawn) == 1.0
     system = PhiNetPhi(version=version, sigma2=1.5, rho=1e-4)
 

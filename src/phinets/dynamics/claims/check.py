@@ -1,9 +1,10 @@
-"""The result of checking one statement of the paper."""
+"""A statement of the paper on dynamics and its check, for the printed equations and for the corrected ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phinets.config.errors import look_up
 from phinets.dynamics.systems import Version
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
@@ -33,7 +34,7 @@ class ClaimCheck:
     corrected: Verdict
     """For the equations that follow from the loss."""
     numbers: Mapping[str, Any]
-    """The numbers behind the verdicts; plain values."""
+    """The numbers behind the verdicts, by version; plain values."""
     needs: str = ""
     """Conditions: initial values, settings, and the reading of words like ≫."""
     in_paper: bool = True
@@ -51,18 +52,51 @@ class ClaimCheck:
         return {"published": self.published, "corrected": self.corrected}
 
 
-Claim = Callable[[float], ClaimCheck]
-"""From σ² to the result."""
+Result = tuple[bool, str, Any]
+"""Whether a statement holds, the words of its verdict, and its numbers."""
+Evaluation = Callable[[Version, float], Result]
+"""From the version of the equations and σ² to the result."""
+CLAIMS: dict[str, Callable[[float], ClaimCheck]] = {}
+"""Every statement by name: from σ² to its check. First those on eigenvalues, then those on matrices."""
 
 
-def both_versions(evaluate: Callable[[Version], tuple[Verdict, Any]]) -> dict[str, Any]:
-    """The fields `published`, `corrected` and `numbers` of a `ClaimCheck`, from one function of the version."""
-    results = {version: evaluate(version) for version in VERSIONS}
-    fields: dict[str, Any] = {version: verdict for version, (verdict, _) in results.items()}
-    return fields | {"numbers": {version: numbers for version, (_, numbers) in results.items()}}
+def claim(
+    name: str, statement: str, *, where: str, needs: str = "", in_paper: bool = True
+) -> Callable[[Evaluation], Evaluation]:
+    """Register the decorated evaluation as the check of a statement."""
+
+    def register(evaluate: Evaluation) -> Evaluation:
+        def check(sigma2: float) -> ClaimCheck:
+            results = {version: evaluate(version, sigma2) for version in VERSIONS}
+            verdicts: dict[str, Verdict] = {k: Verdict(holds=holds, why=why) for k, (holds, why, _) in results.items()}
+            numbers = {version: values for version, (_, _, values) in results.items()}
+            return ClaimCheck(
+                statement=statement, where=where, needs=needs, in_paper=in_paper, numbers=numbers, **verdicts
+            )
+
+        CLAIMS[name] = check
+        return evaluate
+
+    return register
 
 
-def format_numbers(values: object, digits: int = 4) -> str:
+def check_paper(sigma2: float = 1.5, only: Sequence[str] = ()) -> dict[str, ClaimCheck]:
+    """Check the paper's statements on dynamics.
+
+    Args:
+        sigma2: σ² ≥ 0, the variance of the augmentation.
+        only: names of statements; empty: all.
+
+    Returns:
+        The result of each statement, by name.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    names = list(only) or list(CLAIMS)
+    return {name: look_up("statement", name, CLAIMS)(sigma2) for name in names}
+
+
+def format_numbers(values: Sequence[float], digits: int = 4) -> str:
     """Numbers with commas: 0.1085, 0.004648."""
-    assert isinstance(values, list | tuple)
     return ", ".join(f"{value:.{digits}g}" for value in values)
