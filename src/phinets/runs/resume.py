@@ -46,8 +46,8 @@ def resumable_config(kind: type[C], folder: Path, wanted: C | None) -> C:
     changed = differences(learning_settings(config), learning_settings(wanted))
     if changed:
         raise UserError(
-            f"the run in '{folder}' has other settings ({_describe(changed)}). Leave these options out, or start "
-            f"another run with --config {folder / CONFIG} --out NEW."
+            f"the run in '{folder}' has other settings ({describe_changes(changed)}). Leave these options out, or "
+            f"start another run with --config {folder / CONFIG} --out NEW."
         )
     return wanted
 
@@ -68,7 +68,7 @@ def require_same_run(state: dict[str, Any], run_parts: RunParts) -> None:
     changed = differences(state["run"], _without_new_tasks(state["run"], run_parts))
     if changed:
         raise UserError(
-            f"the settings or the data have changed since the checkpoint ({_describe(changed)}). Restore them, "
+            f"the settings or the data have changed since the checkpoint ({describe_changes(changed)}). Restore them, "
             f"or start another run: --config {CONFIG} --out NEW."
         )
 
@@ -151,7 +151,8 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _describe(changed: Mapping[str, tuple[Any, Any]]) -> str:
+def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> str:
+    """Settings that have changed, in words."""
     return ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
 
 
@@ -159,7 +160,9 @@ LOST = re.compile(r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nc
 
 
 @contextmanager
-def with_resume_hint(folder: Path, command: str, *, diverged: str, out_of_memory: str) -> Iterator[None]:
+def with_resume_hint(
+    folder: Path, command: str, *, diverged: str, out_of_memory: str, config: str = CONFIG, learner: str = ""
+) -> Iterator[None]:
     """Turn whatever may end a run from outside into one paragraph that says how to resume; bugs keep their traceback.
 
     Args:
@@ -167,35 +170,37 @@ def with_resume_hint(folder: Path, command: str, *, diverged: str, out_of_memory
         command: the subcommand that resumes it, e.g. train.
         diverged: what to do after divergence.
         out_of_memory: what does not fit, and what to do.
+        config: the file without which a folder holds no run.
+        learner: the folder of the learner's checkpoints within the run folder, where there are several learners.
     """
+    saved = folder / learner / CHECKPOINTS
+
+    def hint() -> str:
+        if not (folder / config).exists():
+            return ""
+        return f"{_last_checkpoint(saved)} Resume with: {resume_command(folder, command)}"
+
     try:
         yield
     except distributed.RaisedOnRankZeroError:
         raise
     except DivergedError as error:
-        raise DivergedError(f"The run has diverged: {error} {_last_checkpoint(folder)} {diverged}") from error
+        raise DivergedError(f"The run has diverged: {error} {_last_checkpoint(saved)} {diverged}") from error
     except StoppedError as error:
-        raise StoppedError(f"{error}. {resume_hint(folder, command)}", error.exit_code) from None
+        raise StoppedError(f"{error}. {hint()}", error.exit_code) from None
     except UserError as error:
-        raise type(error)(f"{error} {resume_hint(folder, command)}") from error
+        raise type(error)(f"{error} {hint()}") from error
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
-            raise UserError(f"{out_of_memory} {resume_hint(folder, command)}") from error
+            raise UserError(f"{out_of_memory} {hint()}") from error
         if distributed.world_size() > 1 and LOST.search(str(error)):
-            raise UserError(f"another process of this run has ended. {resume_hint(folder, command)}") from error
+            raise UserError(f"another process of this run has ended. {hint()}") from error
         raise
 
 
 def _last_checkpoint(folder: Path) -> str:
-    saved = checkpoints(folder / CHECKPOINTS)
+    saved = checkpoints(folder)
     return f"Everything up to step {saved[-1][0]} is saved." if saved else "No checkpoint was written before."
-
-
-def resume_hint(folder: Path, command: str) -> str:
-    """What is saved, and the command that resumes from there."""
-    if not (folder / CONFIG).exists():
-        return ""
-    return f"{_last_checkpoint(folder)} Resume with: {resume_command(folder, command)}"
 
 
 def resume_command(folder: Path, command: str) -> str:
