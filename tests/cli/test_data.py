@@ -45,8 +45,8 @@ def test_check_tells_what_is_there(tmp_path: Path, capsys: Capture) -> None:
     code, out, _ = said(["data", "check", "cifar10", "--root", str(tmp_path), "--json"], capsys)
     document = json.loads(out)
     assert code == 0
-    assert set(document["parts"]) == {"train", "test"}
-    train = document["parts"]["train"]
+    assert set(document["splits"]) == {"train", "test"}
+    train = document["splits"]["train"]
     assert (train["images"], train["labeled"], train["bad"]) == (100, 100, [])
     assert train["classes"] == dict.fromkeys(making.TEN, 10)
     assert train["mean"] == pytest.approx((pixels / 255).mean(axis=(0, 2, 3)))
@@ -58,14 +58,14 @@ def test_check_tells_what_is_there(tmp_path: Path, capsys: Capture) -> None:
 def test_check_looks_at_a_part_some_classes_or_the_first_few(tmp_path: Path, capsys: Capture) -> None:
     making.stl10(tmp_path)
     words = ["data", "check", "stl10", "--root", str(tmp_path), "--json"]
-    parts = json.loads(said([*words], capsys)[1])["parts"]
-    assert {name: (part["images"], part["labeled"]) for name, part in parts.items()} == {
+    splits = json.loads(said([*words], capsys)[1])["splits"]
+    assert {name: (part["images"], part["labeled"]) for name, part in splits.items()} == {
         "train": (15, 6), "test": (4, 4), "bank": (6, 6),
     }  # fmt: skip
-    assert set(json.loads(said([*words, "--split", "bank"], capsys)[1])["parts"]) == {"bank"}
-    limited = json.loads(said([*words, "--limit", "3"], capsys)[1])["parts"]
+    assert set(json.loads(said([*words, "--split", "bank"], capsys)[1])["splits"]) == {"bank"}
+    limited = json.loads(said([*words, "--limit", "3"], capsys)[1])["splits"]
     assert [part["images"] for part in limited.values()] == [3, 3, 3]
-    chosen = json.loads(said([*words, "--classes", "bird", "2"], capsys)[1])["parts"]
+    chosen = json.loads(said([*words, "--classes", "bird", "2"], capsys)[1])["splits"]
     assert all(set(part["classes"]) == {"bird", "car"} for part in chosen.values())
 
 
@@ -79,12 +79,12 @@ def folder_with_damage(root: Path) -> Path:
 def test_check_names_every_damaged_file_and_says_that_labels_lack(tmp_path: Path, capsys: Capture) -> None:
     name = f"folder:{folder_with_damage(tmp_path)}"
     code, out, _ = said(["data", "check", name, "--json"], capsys)
-    parts = json.loads(out)["parts"].values()
+    splits = json.loads(out)["splits"].values()
     assert code == 0
-    told = [bad for part in parts for bad in part["bad"]]
+    told = [bad for part in splits for bad in part["bad"]]
     assert [bad["where"] for bad in told] == [str(tmp_path / "bad.png")]
     assert "none of JPEG" in told[0]["why"]
-    assert sum(part["images"] for part in parts) == 10
+    assert sum(part["images"] for part in splits) == 10
     shown = said(["data", "check", name], capsys)[1]
     assert "bad.png': it holds none of JPEG" in shown
     assert "no labels" in shown
@@ -154,7 +154,7 @@ def test_a_folder_trains_with_labels_or_without(labeled: bool, tmp_path: Path, c
         (["check", "shape"], "Did you mean 'shapes'"),
         (["check", "cifar10", "--root", "nowhere"], "phinets data check cifar10 --root nowhere --download"),
         (["check", "shapes", "--limit", "0"], "limit is 0"),
-        (["check", "shapes", "--limit", "5", "--split", "bank"], "no part called 'bank'"),
+        (["check", "shapes", "--limit", "5", "--split", "bank"], "no split called 'bank'"),
         (["check", "shapes", "--views", "no"], "no view plan"),
         (["check", "shapes", "--limit", "5", "--out", "no/such/x.png"], "can't be written"),
         (["check", "folder:none"], "there is no folder"),

@@ -25,7 +25,7 @@ def stored(tmp_path: Path) -> BlockImages:
         np.save(paths[-1], np.repeat(numbers[:, None], 3, axis=1).reshape(n, 3, 2, 2))
         start += n
     store = BlockStore(paths)
-    return BlockImages(store, range(len(store)))
+    return BlockImages(range(len(store)), store)
 
 
 def numbers(images: torch.Tensor) -> np.ndarray:
@@ -99,8 +99,8 @@ from pathlib import Path
 from phinets.data.blocks import BlockStore, BlockImages
 torch.set_num_threads(1)
 def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-shelf = BlockStore([Path(p) for p in sys.argv[1:]])
-images = BlockImages(shelf, range(len(shelf)))
+store = BlockStore([Path(p) for p in sys.argv[1:]])
+images = BlockImages(range(len(store)), store)
 before = most = resident()
 for rows in images.order(torch.Generator().manual_seed(0)).split(512):
     images.fetch(rows)
@@ -149,9 +149,9 @@ def test_files_of_different_sizes_are_refused(tmp_path: Path) -> None:
 def test_a_file_cut_short_is_refused_at_the_start_and_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, noise(40, 3, 8, 8))
-    images = BlockImages(BlockStore([path]), range(40))
+    images = BlockImages(range(40), BlockStore([path]))
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match="cut short"):
+    with pytest.raises(UserError, match="is shorter"):
         images.fetch(torch.arange(2))
     with pytest.raises(UserError, match="can't be read"):
         BlockStore([path])

@@ -83,5 +83,5 @@ def test_a_class_that_is_not_there_is_said(wanted: tuple[str, ...], says: str, t
 
 def test_a_part_without_any_of_the_classes_is_said(tmp_path: Path) -> None:
     making.stl10(tmp_path, train=6, test=4)
-    with pytest.raises(UserError, match="the test part holds no image of --classes dog"):
+    with pytest.raises(UserError, match="the test split holds no image of --classes dog"):
         load("stl10", at(tmp_path, classes=("dog",)))

@@ -30,7 +30,7 @@ def damaged(path: Path, at: float = 0.5) -> None:
 def test_parts_become_what_they_were_with_channels_first(tmp_path: Path) -> None:
     images = cifar5m_parts(tmp_path / "from", n=50)
     done = list(prepare(tmp_path / "from", tmp_path / "cifar5m"))
-    assert [part[:2] for part in done] == [(i, 50) for i in range(6)]
+    assert [part[:2] for part in done] == [(f"part{i}", 50) for i in range(6)]
     for i, pixels in enumerate(images):
         assert (np.load(images_path(tmp_path / "cifar5m", i)) == pixels.transpose(0, 3, 1, 2)).all()
         assert (np.load(labels_path(tmp_path / "cifar5m", i)) == np.arange(50) % 10).all()
@@ -63,7 +63,7 @@ def test_learned_from_is_parts_0_to_4_asked_about_is_part_5_known_is_part_0(
 
 
 def test_the_published_numbers() -> None:
-    assert (cifar5m.BANK, cifar5m.TEST, list(cifar5m.PARTS)) == (50_000, 10_000, [0, 1, 2, 3, 4, 5])
+    assert (cifar5m.BANK, cifar5m.TEST, list(cifar5m.FILES)) == (50_000, 10_000, [0, 1, 2, 3, 4, 5])
 
 
 def test_chosen_classes_are_streamed_too(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_damaged_part_is_refused_and_leaves_nothing_but_the_parts_before(
     cifar5m_parts(tmp_path / "from")
     save(tmp_path / "from" / "part1.npz", X=noise(50, 32, 32, 3), Y=np.zeros(50, int))
     damaged(tmp_path / "from" / "part1.npz")
-    with pytest.raises(UserError, match=r"part1.npz' is no whole .npz file: .*Fetch it again"):
+    with pytest.raises(UserError, match=r"part1.npz' is not a complete .npz file: .*Fetch it again"):
         list(prepare(tmp_path / "from", tmp_path / "to"))
     assert not images_path(tmp_path / "to", 1).exists()
     assert not list((tmp_path / "to").glob(".*"))
@@ -121,7 +121,7 @@ def test_a_part_cut_short_in_its_download_is_refused(tmp_path: Path) -> None:
     cifar5m_parts(tmp_path, parts=(0,))
     whole = (tmp_path / "part0.npz").read_bytes()
     (tmp_path / "part0.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"part0.npz' is no whole"):
+    with pytest.raises(UserError, match=r"part0.npz' is not a complete"):
         list(prepare(tmp_path, tmp_path / "to"))
     assert not (tmp_path / "to").exists()
 
@@ -167,7 +167,7 @@ def test_a_header_that_lies_about_the_length_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cifar5m_parts(tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=50 * 3072 - 1))
-    with pytest.raises(UserError, match=r"has 0.0 GB free.*what is done stays done"):
+    with pytest.raises(UserError, match=r"has 0.0 GB free.*converted files stay"):
         list(prepare(tmp_path, tmp_path / "to"))
     assert not list((tmp_path / "to").iterdir())
 

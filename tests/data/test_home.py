@@ -77,10 +77,10 @@ def test_with_leave_to_download_it_is_fetched_unpacked_and_read(served: Path, tm
 
 
 def test_a_download_that_fails_leaves_no_half_of_it_and_names_the_cure(served: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"https://.*cifar-10-python.tar.gz can't be brought.*MD5"):
+    with pytest.raises(UserError, match=r"https://.*cifar-10-python.tar.gz can't be downloaded.*MD5"):
         load("cifar10", at(tmp_path / "root", download=True))
     (served / "cifar-10-python.tar.gz").write_bytes(b"half of it")
-    with pytest.raises(UserError, match="can't be brought"):
+    with pytest.raises(UserError, match="can't be downloaded"):
         load("cifar10", at(tmp_path / "root", download=True))
     assert not (tmp_path / "root" / "cifar-10-batches-py").exists()
     assert not list((tmp_path / "root").glob(".unpacking*"))
@@ -90,7 +90,7 @@ def test_an_archive_can_t_write_outside_its_folder(served: Path, tmp_path: Path)
     with tarfile.open(served / "cifar-10-python.tar.gz", "w:gz") as archive:
         (tmp_path / "evil").write_text("evil")
         archive.add(tmp_path / "evil", "../../evil-was-here")
-    with pytest.raises(UserError, match="can't be brought"):
+    with pytest.raises(UserError, match="can't be downloaded"):
         load("cifar10", at(tmp_path / "a" / "root", download=True))
     assert not list(tmp_path.rglob("evil-was-here"))
 

@@ -13,7 +13,7 @@ from phinets.data.image_sets import Images, InMemory, batches
 from tests.data.making import noise
 
 N = 60
-KINDS = ("memory", "files", "store", "part of a shelf", "picked from a shelf")
+KINDS = ("memory", "files", "store", "last rows of a store", "subset of a store")
 
 
 @pytest.fixture(params=KINDS)
@@ -27,16 +27,16 @@ def images(request: pytest.FixtureRequest, tmp_path: Path) -> Images:
             Image.fromarray(image.transpose(1, 2, 0)).save(path)
         return Files(paths, 8)
     other = noise(7, 3, 8, 8, seed=1)
-    parts = {"store": [pixels], "part of a shelf": [other, pixels[:40], pixels[40:]]}.get(
+    parts = {"store": [pixels], "last rows of a store": [other, pixels[:40], pixels[40:]]}.get(
         request.param, [other, pixels]
     )
     arrays = [tmp_path / f"{i}.npy" for i in range(len(parts))]
     for array, part in zip(arrays, parts, strict=True):
         np.save(array, part)
     store = BlockStore(arrays)
-    if request.param == "picked from a shelf":
-        return BlockImages(store, range(len(store))).subset(torch.arange(7, 7 + N))
-    return BlockImages(store, range(len(store) - N, len(store)))
+    if request.param == "subset of a store":
+        return BlockImages(range(len(store)), store).subset(torch.arange(7, 7 + N))
+    return BlockImages(range(len(store) - N, len(store)), store)
 
 
 def test_they_are_what_was_put_there(images: Images) -> None:

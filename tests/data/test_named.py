@@ -17,7 +17,6 @@ from phinets.config.run import DataOptions
 from phinets.data import cifar, load, stl10
 from phinets.data.cifar import read_pickle
 from phinets.data.image_sets import DataSplits, InMemory
-from phinets.data.locations import Archive
 from tests.data import making
 from tests.data.making import at
 
@@ -74,16 +73,14 @@ def test_of_stl10_no_more_is_read_than_asked_for(asked: int, given: int, tmp_pat
 def test_the_checksums_are_those_that_torchvision_knows() -> None:
     from torchvision.datasets import CIFAR10, CIFAR100, STL10
 
-    for theirs, folder, layout in (
-        (CIFAR10, cifar.FOLDER10, cifar.LAYOUT10),
-        (CIFAR100, cifar.FOLDER100, cifar.LAYOUT100),
-    ):
-        assert folder.archive == Archive(url=theirs.url, md5=theirs.tgz_md5)
+    for theirs, layout in ((CIFAR10, cifar.CIFAR10), (CIFAR100, cifar.CIFAR100)):
+        folder = layout.folder
+        assert (folder.url, folder.md5) == (theirs.url, theirs.tgz_md5)
         assert folder.folder == theirs.base_folder
         assert {**layout.train, **layout.test} == dict(theirs.train_list + theirs.test_list)
         assert layout.meta == (theirs.meta["filename"], theirs.meta["md5"])
         assert layout.names == theirs.meta["key"]
-    assert stl10.FOLDER.archive == Archive(url=STL10.url, md5=STL10.tgz_md5)
+    assert (stl10.FOLDER.url, stl10.FOLDER.md5) == (STL10.url, STL10.tgz_md5)
     assert stl10.FOLDER.folder == STL10.base_folder
 
 
@@ -183,8 +180,8 @@ def test_a_missing_or_cut_file_is_named(tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("cifar-10", "Did you mean 'cifar10'"),
-        ("folder", "Say folder:PATH"),
-        ("npz:", "Say npz:PATH"),
+        ("folder", "Use folder:PATH"),
+        ("npz:", "Use npz:PATH"),
         ("foldr:x", "Did you mean 'folder'"),
     ],
 )

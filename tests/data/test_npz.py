@@ -55,7 +55,7 @@ def test_an_npz_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no file"):
         load(f"npz:{tmp_path / 'none.npz'}", DataOptions())
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(UserError, match=r"is no whole .npz file"):
+    with pytest.raises(UserError, match=r"is not a complete .npz file"):
         load(f"npz:{tmp_path / 'text.npz'}", DataOptions())
     with pytest.raises(UserError, match="holds one image"):
         load(npz(tmp_path / "one.npz", X=noise(1, 8, 8, 3)), DataOptions())

@@ -1,11 +1,15 @@
-"""Data by name: images and labels, never augmented."""
+"""Data sets by name: images and labels, without augmentation."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import torch
 
 from phinets.config.errors import UserError, look_up
 from phinets.config.run import DataOptions
 from phinets.data import cifar, folder, npz, stl10
 from phinets.data import cifar5m as five_million
+from phinets.data.blocks import BlockImages
 from phinets.data.files import Files
 from phinets.data.fingerprint import fingerprint
 from phinets.data.image_sets import (
@@ -22,7 +26,6 @@ from phinets.data.image_sets import (
 )
 from phinets.data.locations import Source, first_line
 from phinets.data.shapes.dataset import shapes, shapes_stream
-from phinets.data.streams import as_stream, first
 
 __all__ = [
     "DATA",
@@ -45,8 +48,8 @@ __all__ = [
 
 DATA: Mapping[str, Source] = {
     "shapes": Source(shapes),
-    "cifar10": Source(cifar.cifar10, cifar.FOLDER10),
-    "cifar100": Source(cifar.cifar100, cifar.FOLDER100),
+    "cifar10": Source(cifar.cifar10, cifar.CIFAR10.folder),
+    "cifar100": Source(cifar.cifar100, cifar.CIFAR100.folder),
     "stl10": Source(stl10.stl10, stl10.FOLDER),
     "cifar5m": Source(five_million.cifar5m, five_million.FOLDER),
     "imagenet": Source(folder.imagenet, folder.IMAGENET),
@@ -54,18 +57,23 @@ DATA: Mapping[str, Source] = {
 GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {
     "shapes": shapes_stream,
 }
-"""Data that are made as they arrive: `stream:shapes`."""
+"""Data that are generated when needed: `stream:shapes`."""
 
 
 def stream(name: str, options: DataOptions) -> DataSplits:
-    """Any of these data, arriving in their own order, not shuffled; stream:shapes is endless.
+    """Any of these data in their own order, not shuffled; stream:shapes is endless.
 
-    Files arrive by path (frame 10 after frame 9), all else as it lies there, in every pass. Images at the end that fill
-    no batch are not seen.
+    Files come by path (frame 10 after frame 9), all else in the order of its file, in every epoch. Images at the end
+    that fill no batch are left out.
     """
     if name.partition(":")[0] == "stream":
-        raise UserError(f"'stream:{name}' says stream twice. Say stream:NAME, e.g. stream:shapes.")
-    return GENERATED_STREAMS[name](options) if name in GENERATED_STREAMS else as_stream(_read(name, options))
+        raise UserError(f"'stream:{name}' says stream twice. Use stream:NAME, e.g. stream:shapes.")
+    if name in GENERATED_STREAMS:
+        return GENERATED_STREAMS[name](options)
+    split = _read(name, options)
+    images = split.train.images
+    assert isinstance(images, InMemory | BlockImages | Files)
+    return replace(split, train=replace(split.train, images=replace(images, sequential=True)))
 
 
 PLACES: Mapping[str, Callable[[str, DataOptions], DataSplits]] = {
@@ -73,43 +81,60 @@ PLACES: Mapping[str, Callable[[str, DataOptions], DataSplits]] = {
     "npz": npz.npz,
     "stream": stream,
 }
-"""Kinds of data that are found at a place, `folder:PATH`, or in others, `stream:NAME`."""
+"""Kinds of data at a place, `folder:PATH`, or in other data, `stream:NAME`."""
 
 
 def load(name: str, options: DataOptions) -> DataSplits:
-    """The data set called `name`: the classes that `options` asks for, and no more images of each part.
+    """Load a data set.
 
-    Of data that arrive they are the first ones to come.
+    Args:
+        name: A name of `DATA`, or folder:PATH, npz:PATH, stream:NAME.
+        options: Where the data are, which classes, how many images (the first ones), and at which size.
+
+    Returns:
+        The train and test splits, the class names and, where the data have one, the labeled bank.
+
+    Raises:
+        UserError: There are no such data, they are damaged, or they have no such classes.
     """
-    return _asked_for(_read(name, options), options)
+    return _select(_read(name, options), options)
 
 
 def load_task(name: str, options: DataOptions) -> DataSplits:
-    """The same as a task of a stream, where pictures that all lie in one subfolder are of one class: the new one."""
+    """The same for a task of a stream: where all pictures are in one subfolder, that is their class."""
     split = _read(name, options)
     kind, _, place = name.removeprefix("stream:").partition(":")
-    return _asked_for(folder.single_class(place, split) if kind == "folder" else split, options)
+    return _select(folder.single_class(place, split) if kind == "folder" else split, options)
 
 
-def _asked_for(split: DataSplits, options: DataOptions) -> DataSplits:
+def _select(split: DataSplits, options: DataOptions) -> DataSplits:
     if options.classes:
         split = select_classes(split, options.classes)
-    train, test = first(split.train, options.train_images), split.test.head(options.test_images)
-    return DataSplits(train, test, split.classes, split.bank)
+    return replace(split, train=_first(split.train, options.train_images), test=split.test.head(options.test_images))
+
+
+def _first(image_set: ImageSet, n: int | None) -> ImageSet:
+    """The first n images; in a stream those that come first.
+
+    Their numbering stays: a stream's images may be numbered by a shuffle, and then a small bank, the first few of them,
+    has every class.
+    """
+    images = image_set.images
+    if n is None or not isinstance(images, InMemory | Files) or not images.sequential:
+        return image_set.head(n)
+    return image_set.subset(images.order(torch.Generator())[:n].sort().values)
 
 
 def _read(name: str, options: DataOptions) -> DataSplits:
-    """The data set, which may have more than `options` asks for."""
+    """The data set, before classes and images are selected."""
     kind, colon, place = name.partition(":")
-    if colon and not place:
-        raise UserError(f"'{name}' does not say {'which' if kind == 'stream' else 'where'}. Say {_usage(kind)}.")
-    return look_up("kind of place", kind, PLACES)(place, options) if colon else _named(name)(options)
-
-
-def _named(name: str) -> Callable[[DataOptions], DataSplits]:
-    if name in PLACES:
-        raise UserError(f"'{name}' needs a {'name' if name == 'stream' else 'place'}. Say {_usage(name)}.")
-    return look_up("data set", name, DATA).read
+    if not place and (colon or name in PLACES):
+        raise UserError(f"'{name}' needs a {'name' if kind == 'stream' else 'path'}. Use {_usage(kind)}.")
+    return (
+        look_up("kind of place", kind, PLACES)(place, options)
+        if colon
+        else look_up("data set", name, DATA).read(options)
+    )
 
 
 def describe_data() -> dict[str, str]:
@@ -120,5 +145,4 @@ def describe_data() -> dict[str, str]:
 
 
 def _usage(kind: str) -> str:
-    """How a kind of place is said."""
     return f"{kind}:{'NAME' if kind == 'stream' else 'PATH'}"

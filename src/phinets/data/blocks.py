@@ -1,15 +1,15 @@
-"""Images in arrays on the disk, far too many for the memory: read a block at a time, few blocks kept.
+"""Images in .npy arrays on disk, too many for memory: read in blocks, with a cache of a few blocks.
 
-A block is a run of images that lie side by side in one file. Reading 3 kB here and there is what disks are worst at,
-so the order of an epoch lets few blocks be in use at any time.
+A block is a run of consecutive images of one file. Disks are slow at small random reads, so the order of an epoch uses
+few blocks at a time.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,46 +17,46 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phinets.config.errors import UserError
-from phinets.data.image_sets import ImageBatch
+from phinets.data.image_sets import ImageBatch, RowImages
 
 BLOCK = 1_000
 """Images in a block: 3 MB of 32 × 32."""
 MIX_BLOCKS = 24
-"""Blocks that an epoch's order mixes at any time."""
+"""Blocks that the order of an epoch mixes at any time."""
 CACHED_BLOCKS = 32
-"""Blocks that are kept in memory: those being mixed, and some more for a large batch that reaches ahead."""
+"""Blocks in memory: those being mixed, and some more for a large batch."""
 STRIDE = 100_000
+"""Images whose blocks `order` looks up at a time, to save memory."""
 
 
 class BlockFile(NamedTuple):
-    """One file."""
+    """One .npy file: the byte at which its first image begins, and its number of images."""
 
     path: Path
     offset: int
-    """Where its first image begins, in bytes."""
     images: int
 
 
 class BlockStore:
-    """Files of images (n, 3, height, width), uint8 in .npy, numbered through as if they were one."""
+    """.npy files of uint8 images (n, 3, height, width), numbered as one array."""
 
-    def __init__(self, paths: Sequence[Path], kept: int = CACHED_BLOCKS) -> None:
+    def __init__(self, paths: Sequence[Path], cached_blocks: int = CACHED_BLOCKS) -> None:
         heads = [_read_head(path) for path in paths]
         self.files = tuple(file for file, _ in heads)
         self.shape = heads[0][1]
         if any(shape != self.shape for _, shape in heads):
-            raise UserError(f"the images in '{paths[0].parent}' differ in size from file to file. Prepare them anew.")
+            raise UserError(f"the images in '{paths[0].parent}' differ in size from file to file. Prepare them again.")
         self.starts = np.cumsum([0, *(file.images for file in self.files)])
-        """Number of the first image of each file; the last entry is the number of all."""
+        """Number of the first image of each file, and the total."""
         self.first_blocks = np.cumsum([0, *(-(-file.images // BLOCK) for file in self.files)])
-        """Number of the first block of each file; no block reaches over the end of one."""
-        self.block = lru_cache(maxsize=kept)(self._read)
+        """Number of the first block of each file; no block spans two files."""
+        self.block = lru_cache(maxsize=cached_blocks)(self._read)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def locate(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The block of each image, and its place in there."""
+        """The block of each image, and its place in the block."""
         file = np.searchsorted(self.starts, numbers, side="right") - 1
         block, place = np.divmod(numbers - self.starts[file], BLOCK)
         return block + self.first_blocks[file], place
@@ -67,7 +67,7 @@ class BlockStore:
         n, size = min(BLOCK, file.images - start), math.prod(self.shape)
         pixels = np.fromfile(file.path, np.uint8, n * size, offset=file.offset + start * size)
         if len(pixels) < n * size:
-            raise UserError(f"'{file.path}' was cut short while it was read. Prepare it anew.")
+            raise UserError(f"'{file.path}' is shorter than when it was opened. Prepare it again.")
         return pixels.reshape(n, *self.shape)
 
 
@@ -75,47 +75,37 @@ def _read_head(path: Path) -> tuple[BlockFile, tuple[int, ...]]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' can't be read: {error}. Prepare it anew.") from error
+        raise UserError(f"'{path}' can't be read: {error}. Prepare it again.") from error
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[1] != 3 or not array.flags.c_contiguous:
         raise UserError(f"'{path}' holds {array.dtype} {array.shape}, not bytes (n, 3, height, width).")
     return BlockFile(path, array.offset, len(array)), array.shape[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class BlockImages:
-    """Some of the images on a shelf."""
+class BlockImages(RowImages):
+    """Images of a store; fastest where `rows` rise, so that each block is read once."""
 
     store: BlockStore
-    rows: range | Tensor
-    """Their numbers on the shelf; best in rising order, for a block to be read once."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    sequential: bool = False
+    """Whether an epoch follows the files' order instead of a random one."""
 
     def fetch(self, rows: Tensor) -> ImageBatch:
-        """The images of these numbers."""
-        blocks, places = self.store.locate(self._numbers(rows))
+        blocks, places = self.store.locate(self.numbers(rows).numpy())
         pixels = np.empty((len(rows), *self.store.shape), np.uint8)
         for block in np.unique(blocks).tolist():
             here = blocks == block
             pixels[here] = self.store.block(block)[places[here]]
         return ImageBatch(torch.from_numpy(pixels), rows)
 
-    def head(self, n: int | None) -> Self:
-        """The first n only."""
-        return replace(self, rows=self.rows[:n])
-
-    def subset(self, rows: Tensor) -> Self:
-        """Those of these numbers only."""
-        return replace(self, rows=torch.from_numpy(self._numbers(rows)))
-
     def order(self, generator: torch.Generator) -> Tensor:
-        """Blocks one after the other in random order, each spread over a random part of the time of MIX_BLOCKS blocks.
+        """Blocks in random order, each mixed with MIX_BLOCKS − 1 others; or 0, 1, 2, … if sequential.
 
-        The image's moment is (place of its block + MIX_BLOCKS · u) mod blocks, u uniform; images come by their moments. At
-        any time MIX_BLOCKS blocks are in use, the first and the last ones included; with no more than MIX_BLOCKS blocks in all,
-        every permutation is equally likely.
+        The image's moment is (place of its block + MIX_BLOCKS · u) mod blocks, u uniform; images come by their moments.
+        At any time MIX_BLOCKS blocks are in use, also at both ends; with no more than MIX_BLOCKS blocks in all, every
+        permutation is equally likely.
         """
+        if self.sequential:
+            return torch.arange(len(self))
         n_blocks = int(self.store.first_blocks[-1])
         used = np.zeros(n_blocks, bool)
         for start in range(0, len(self), STRIDE):
@@ -130,9 +120,6 @@ class BlockImages:
         return torch.from_numpy(np.argsort(moments, kind="stable"))
 
     def _blocks(self, start: int) -> NDArray[np.int64]:
-        """The blocks of the next STRIDE images: a few at a time, for the sake of the memory."""
-        return self.store.locate(self._numbers(torch.arange(start, min(start + STRIDE, len(self)))))[0]
-
-    def _numbers(self, rows: Tensor) -> NDArray[np.int64]:
-        found = rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows]
-        return np.asarray(found.numpy(), np.int64)
+        """The blocks of the next STRIDE images."""
+        rows = torch.arange(start, min(start + STRIDE, len(self)))
+        return self.store.locate(self.numbers(rows).numpy())[0]

@@ -15,15 +15,14 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data.image_sets import DataSplits, ImageSet, InMemory
-from phinets.data.locations import Archive, DatasetFolder, file_in
-
-AGAIN = "Remove its folder and fetch it again with --download."
+from phinets.data.locations import DOWNLOAD_AGAIN, DatasetFolder, require_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The files of a data set with their MD5 sums, and the keys inside them."""
+    """A data set's folder, its files with their MD5 sums, and the keys inside them."""
 
+    folder: DatasetFolder
     train: Mapping[str, str]
     test: Mapping[str, str]
     meta: tuple[str, str]
@@ -31,14 +30,13 @@ class Layout:
     names: str
 
 
-FOLDER10 = DatasetFolder(
-    name="cifar10",
-    folder="cifar-10-batches-py",
-    archive=Archive(
-        url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", md5="c58f30108f718f92721af3b95e74349a"
+CIFAR10 = Layout(
+    folder=DatasetFolder(
+        name="cifar10",
+        folder="cifar-10-batches-py",
+        url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+        md5="c58f30108f718f92721af3b95e74349a",
     ),
-)
-LAYOUT10 = Layout(
     train={
         "data_batch_1": "c99cafc152244af753f735de768cd75f",
         "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
@@ -51,14 +49,13 @@ LAYOUT10 = Layout(
     labels="labels",
     names="label_names",
 )
-FOLDER100 = DatasetFolder(
-    name="cifar100",
-    folder="cifar-100-python",
-    archive=Archive(
-        url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", md5="eb9058c3a382ffc7106e4002c42a8d85"
+CIFAR100 = Layout(
+    folder=DatasetFolder(
+        name="cifar100",
+        folder="cifar-100-python",
+        url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+        md5="eb9058c3a382ffc7106e4002c42a8d85",
     ),
-)
-LAYOUT100 = Layout(
     train={"train": "16019d7e3df5f24257cddd939b257f8d"},
     test={"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     meta=("meta", "7973b15100ade9c7d40fb424638fde48"),
@@ -68,51 +65,53 @@ LAYOUT100 = Layout(
 
 
 def cifar10(options: DataOptions) -> DataSplits:
-    """CIFAR-10: 50,000 photographs of ten things, 32 × 32, and 10,000 to be asked about."""
-    return _split(FOLDER10(options), LAYOUT10)
+    """CIFAR-10: 50,000 training and 10,000 test photographs of 32 × 32 in ten classes."""
+    return _load(CIFAR10, options)
 
 
 def cifar100(options: DataOptions) -> DataSplits:
-    """CIFAR-100: 50,000 photographs of a hundred things, 32 × 32, and 10,000 to be asked about."""
-    return _split(FOLDER100(options), LAYOUT100)
+    """CIFAR-100: 50,000 training and 10,000 test photographs of 32 × 32 in a hundred classes."""
+    return _load(CIFAR100, options)
 
 
-def _split(folder: Path, layout: Layout) -> DataSplits:
-    names = _read(folder, *layout.meta).get(layout.names)
+def _load(layout: Layout, options: DataOptions) -> DataSplits:
+    folder = layout.folder(options)
+    names = _read(folder / layout.meta[0], layout.meta[1]).get(layout.names)
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f"'{folder / layout.meta[0]}' does not name the classes. {AGAIN}")
-    train, test = (_part(folder, part, layout.labels, len(names)) for part in (layout.train, layout.test))
-    return DataSplits(train, test, tuple(names))
+        raise UserError(f"'{folder / layout.meta[0]}' does not name the classes. {DOWNLOAD_AGAIN}")
 
+    def image_set(files: Mapping[str, str]) -> ImageSet:
+        paths = {folder / name: md5 for name, md5 in files.items()}
+        batches = [_batch(_read(path, md5), path, layout.labels, len(names)) for path, md5 in paths.items()]
+        pixels = np.concatenate([pixels for pixels, _ in batches]).reshape(-1, 3, 32, 32)
+        labels = np.concatenate([labels for _, labels in batches])
+        return ImageSet(InMemory(torch.from_numpy(pixels)), torch.from_numpy(labels))
 
-def _part(folder: Path, files: Mapping[str, str], key: str, classes: int) -> ImageSet:
-    batches = [_batch(_read(folder, name, md5), folder / name, key, classes) for name, md5 in files.items()]
-    pixels = np.concatenate([pixels for pixels, _ in batches]).reshape(-1, 3, 32, 32)
-    labels = np.concatenate([labels for _, labels in batches])
-    return ImageSet(InMemory(torch.from_numpy(pixels)), torch.from_numpy(labels))
+    return DataSplits(image_set(layout.train), image_set(layout.test), tuple(names))
 
 
 def _batch(content: dict[str, Any], path: Path, key: str, classes: int) -> tuple[Any, Any]:
-    """The pixels (n, 3072) and labels (n,) of one file, if they are such."""
+    """The pixels (n, 3072) and labels (n,) of one file, checked."""
     pixels, labels = content.get("data"), content.get(key)
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2 or pixels.shape[1] != 3072:
-        raise UserError(f"'{path}' holds no bytes of shape (n, 3072) under 'data'. {AGAIN}")
+        raise UserError(f"'{path}' holds no bytes of shape (n, 3072) under 'data'. {DOWNLOAD_AGAIN}")
     good = isinstance(labels, list) and all(isinstance(i, int) and 0 <= i < classes for i in labels)
     if not good or len(labels or ()) != len(pixels) or not len(pixels):
-        raise UserError(f"'{path}' holds no {len(pixels)} labels from 0 to {classes - 1} under '{key}'. {AGAIN}")
+        raise UserError(
+            f"'{path}' holds no {len(pixels)} labels from 0 to {classes - 1} under '{key}'. {DOWNLOAD_AGAIN}"
+        )
     return pixels, np.array(labels, dtype=np.int64)
 
 
-def _read(folder: Path, name: str, md5: str) -> dict[str, Any]:
-    path = file_in(folder, name, AGAIN)
-    content = path.read_bytes()
+def _read(path: Path, md5: str) -> dict[str, Any]:
+    content = require_file(path).read_bytes()
     if hashlib.md5(content, usedforsecurity=False).hexdigest() != md5:
         warnings.warn(f"'{path}' is not the published file: its checksum differs.", stacklevel=2)
     return read_pickle(content, str(path))
 
 
 def _to_bytes(text: str, encoding: str) -> bytes:
-    """How Python 3 writes bytes in an old pickle."""
+    """How Python 3 stores bytes in an old pickle."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"text in the encoding {encoding!r} is not expected")
     return text.encode("latin1")
@@ -131,15 +130,15 @@ _ALLOWED = {
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which an array does not need")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which an array does not need")
         return _ALLOWED[module, name]
 
     def persistent_load(self, pid: Any) -> NoReturn:
-        raise pickle.UnpicklingError("it points to something outside itself")
+        raise pickle.UnpicklingError("it refers to an object outside the file")
 
 
 def read_pickle(content: bytes, where: str) -> dict[str, Any]:
-    """The dict that a pickle of Python 2 or 3 holds."""
+    """The dict in a pickle of Python 2 or 3; only numpy arrays and plain values are loaded."""
     try:
         value = _Reader(io.BytesIO(content), encoding="latin1").load()
     except Exception as error:  # a damaged pickle may raise anything

@@ -1,10 +1,12 @@
-"""Image files, decoded when they are asked for."""
+"""Image files, decoded when they are fetched."""
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,79 +24,83 @@ from phinets.data.image_sets import BadImage, ImageBatch
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Pictures in files, each shown as a square of `side` pixels: the center, brought to it."""
+    """Pictures in files: the central square of each, resized to `side` pixels."""
 
     paths: Sequence[str | Path]
     side: int
+    sequential: bool = False
+    """Whether an epoch goes by path, with numbers in names compared as numbers, instead of in random order."""
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def head(self, n: int | None) -> Self:
-        """The first n only."""
         return replace(self, paths=self.paths[:n])
 
     def subset(self, rows: Tensor) -> Self:
-        """Those of these numbers only."""
         return replace(self, paths=[self.paths[i] for i in rows.tolist()])
 
     def order(self, generator: torch.Generator) -> Tensor:
-        """A file costs the same wherever it is: every permutation is equally likely."""
+        if self.sequential:
+            return torch.tensor(sorted(range(len(self)), key=lambda row: _natural(self.paths[row])), dtype=torch.int64)
         return torch.randperm(len(self), generator=generator)
 
-    def open(self, row: int) -> Image.Image:
-        """The picture of this number as it is, RGB and upright; or UnusableError."""
-        return open_picture(self.paths[row])
-
     def size(self, row: int) -> tuple[int, int]:
-        """Width and height of the picture of this number, which is not decoded for it."""
+        """Width and height of the picture of this row, read from its header."""
         return picture_size(self.paths[row])
 
     def fetch(self, rows: Tensor) -> ImageBatch:
-        """The pictures of these numbers, decoded by threads."""
-        return self._taken(rows, lambda place, path: decode_square(path, self.side))
+        return self._fetch(rows, lambda place, path: self._square(path))
 
     def fetch_usable(self, rows: Tensor) -> ImageBatch:
-        """Those of the pictures of these numbers that can be used; nobody stands in for the others."""
-        found = list(_threads().map(self._tried, rows.tolist()))
-        images = [one for one in found if not isinstance(one, BadImage)]
-        good = torch.tensor([not isinstance(one, BadImage) for one in found], dtype=torch.bool)
-        bad = tuple(one for one in found if isinstance(one, BadImage))
-        return ImageBatch(_stacked(images, self.side), rows[good], bad)
+        """The usable pictures of these rows; bad ones are left out, not replaced."""
+        results = list(_threads().map(lambda row: _attempt(self.paths[row], self._square), rows.tolist()))
+        images = [one for one in results if not isinstance(one, BadImage)]
+        good = torch.tensor([not isinstance(one, BadImage) for one in results], dtype=torch.bool)
+        bad = tuple(one for one in results if isinstance(one, BadImage))
+        return ImageBatch(_stack(images, self.side), rows[good], bad)
 
     def fetch_crops(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> ImageBatch:
-        """Windows of the pictures of these numbers, uint8 (n, windows, 3, side, side); each is decoded once.
+        """Windows of the pictures of these rows, uint8 (n, windows, 3, side, side); each picture is decoded once.
 
-        `windows` is told the place among these, and the picture's width and height.
+        `windows` gets the index among these rows, and the picture's width and height.
         """
-        return self._taken(rows, lambda place, path: decode_crops(path, partial(windows, place), side))
+        return self._fetch(rows, lambda place, path: decode_crops(path, partial(windows, place), side))
 
-    def _taken(self, rows: Tensor, show: Callable[[int, str | Path], NDArray[np.uint8]]) -> ImageBatch:
-        found = list(_threads().map(lambda job: self._nearest_good(job[0], job[1], show), enumerate(rows.tolist())))
-        images = torch.from_numpy(np.stack([picture for picture, _, _ in found]))
-        bad = {where: why for _, _, tried in found for where, why in tried}
-        return ImageBatch(
-            images, torch.tensor([row for _, row, _ in found]), tuple(BadImage(*item) for item in bad.items())
-        )
+    def _square(self, path: str | Path) -> NDArray[np.uint8]:
+        return decode_square(path, self.side)
 
-    def _tried(self, row: int) -> NDArray[np.uint8] | BadImage:
-        try:
-            return decode_square(self.paths[row], self.side)
-        except UnusableError as error:
-            return BadImage(printable(self.paths[row]), str(error))
+    def _fetch(self, rows: Tensor, decode: Callable[[int, str | Path], NDArray[np.uint8]]) -> ImageBatch:
+        jobs = [(row, partial(decode, place)) for place, row in enumerate(rows.tolist())]
+        results = list(_threads().map(lambda job: self._nearest_good(*job), jobs))
+        images = torch.from_numpy(np.stack([picture for picture, _, _ in results]))
+        bad = dict.fromkeys(one for _, _, failures in results for one in failures)
+        return ImageBatch(images, torch.tensor([row for _, row, _ in results]), tuple(bad))
 
     def _nearest_good(
-        self, place: int, row: int, show: Callable[[int, str | Path], NDArray[np.uint8]]
+        self, row: int, decode: Callable[[str | Path], NDArray[np.uint8]]
     ) -> tuple[NDArray[np.uint8], int, list[BadImage]]:
-        """The picture of this number or, where it can't be used, the next one that can."""
-        tried: list[BadImage] = []
+        """The picture of this row or, if it is bad, the next good one; its row; and the bad ones."""
+        bad: list[BadImage] = []
         for candidate in chain(range(row, len(self)), range(row)):
-            path = self.paths[candidate]
-            try:
-                return show(place, path), candidate, tried
-            except UnusableError as error:
-                tried.append(BadImage(printable(path), str(error)))
-        raise UserError(f"none of the {len(self)} images can be used; the first, '{tried[0].where}': {tried[0].why}.")
+            result = _attempt(self.paths[candidate], decode)
+            if not isinstance(result, BadImage):
+                return result, candidate, bad
+            bad.append(result)
+        raise UserError(f"none of the {len(self)} images can be used; the first, '{bad[0].where}': {bad[0].why}.")
+
+
+def _attempt(path: str | Path, decode: Callable[[str | Path], NDArray[np.uint8]]) -> NDArray[np.uint8] | BadImage:
+    try:
+        return decode(path)
+    except UnusableError as error:
+        return BadImage(printable(path), str(error))
+
+
+def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
+    """A sort key: `frame`, `frame9`, `frame10`, in every folder of the path; the path itself breaks ties (1, 01)."""
+    folders = [re.split("([0-9]+)", name) for name in os.path.splitext(path)[0].split(os.sep)]
+    return [[int(word) if i % 2 else word for i, word in enumerate(words)] for words in folders], os.fspath(path)
 
 
 def decode_square(path: str | Path, side: int) -> NDArray[np.uint8]:
@@ -103,33 +109,31 @@ def decode_square(path: str | Path, side: int) -> NDArray[np.uint8]:
 
 
 def decode_squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
-    """Pictures that are opened already, or in files, as `Files` shows them: uint8 (n, 3, side, side).
+    """Opened pictures or files, as `Files` gives them: uint8 (n, 3, side, side).
 
     `first` is the number of the first one, for the error.
     """
-    return _stacked(list(_threads().map(partial(_given, side), pictures, count(first))), side)
+
+    def decode(place: int, picture: Image.Image | str | Path) -> NDArray[np.uint8]:
+        try:
+            if isinstance(picture, Image.Image):
+                return center(decode_opened(picture, side), side)
+            return decode_square(picture, side)
+        except UnusableError as error:
+            which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{printable(picture)}'"
+            raise UserError(f"{which} can't be used: {error}.") from error
+
+    return _stack(list(_threads().map(decode, range(first, first + len(pictures)), pictures)), side)
 
 
-def _given(side: int, picture: Image.Image | str | Path, place: int) -> NDArray[np.uint8]:
-    try:
-        return (
-            center(decode_opened(picture, side), side)
-            if isinstance(picture, Image.Image)
-            else decode_square(picture, side)
-        )
-    except UnusableError as error:
-        which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{printable(picture)}'"
-        raise UserError(f"{which} can't be used: {error}.") from error
-
-
-def _stacked(images: Sequence[NDArray[np.uint8]], side: int) -> Tensor:
+def _stack(images: Sequence[NDArray[np.uint8]], side: int) -> Tensor:
     return torch.from_numpy(np.stack(images)) if images else torch.empty(0, 3, side, side, dtype=torch.uint8)
 
 
 def center(picture: Image.Image, side: int) -> NDArray[np.uint8]:
     """The central square of a picture as uint8 (3, side, side).
 
-    It is cut before it is resized: a strip of 1 × 60,000 pixels would otherwise grow with its other side.
+    It is cut before it is resized: otherwise a strip of 1 × 60,000 pixels would grow with its other side.
     """
     short = min(picture.size)
     left, top = ((edge - short) / 2 for edge in picture.size)
@@ -145,45 +149,39 @@ def _threads() -> ThreadPoolExecutor:
 Picture = Image.Image | str | Path
 Array = Tensor | NDArray[np.uint8]
 ImageInput = Picture | Array | Iterable[Picture] | Iterable[Array]
-"""One picture or many: opened by Pillow, in files, or bytes with their channels first or last."""
+"""One picture or many: opened by Pillow, in files, or uint8 arrays with channels first or last."""
 
 
-def image_batches(given: ImageInput, side: int, at_once: int) -> Iterator[Tensor]:
-    """The pictures a chunk at a time, as uint8 (n, 3, h, w).
+def image_batches(pictures: ImageInput, side: int, batch_size: int) -> Iterator[Tensor]:
+    """The pictures in batches of uint8 (n, 3, h, w).
 
-    Opened pictures and files, of any sizes and modes, are shown as squares of `side` pixels, as `Files` shows them.
-    Arrays keep their size: (n, 3, h, w) or (n, h, w, 3), or one of these images alone; where both fit, channels first.
+    Opened pictures and files, of any size and mode, become squares of `side` pixels, as in `Files`. Arrays keep their
+    size: (n, 3, h, w) or (n, h, w, 3), or one such image; where both fit, channels first.
     """
-    if isinstance(given, Image.Image | str | Path):
-        given = [given]
-    if isinstance(given, Tensor | np.ndarray):
-        yield from _channels_first(given).split(at_once) if len(given) else ()
+    if isinstance(pictures, Image.Image | str | Path):
+        pictures = [pictures]
+    if isinstance(pictures, Tensor | np.ndarray):
+        yield from _channels_first(pictures).split(batch_size) if len(pictures) else ()
         return
-    given = _listed(given)
-    kinds = {isinstance(one, Image.Image | str | Path) for one in given}
-    if kinds == {True}:
-        for first in range(0, len(given), at_once):
-            yield decode_squares(given[first : first + at_once], side, first)
-    elif kinds:
-        yield from _channels_first(_one_array(given)).split(at_once)
-
-
-def _listed(given: Iterable[Any]) -> list[Any]:
-    """Whatever can be gone through, once or often, as a list."""
     try:
-        return list(given)
+        items: list[Any] = list(pictures)
     except TypeError:
         raise UserError(
-            f"the pictures are {type(given).__name__}. Give opened pictures, paths or uint8 arrays, one or many."
+            f"the pictures are {type(pictures).__name__}. Give opened pictures, paths or uint8 arrays, one or many."
         ) from None
+    kinds = {isinstance(one, Image.Image | str | Path) for one in items}
+    if kinds == {True}:
+        for first in range(0, len(items), batch_size):
+            yield decode_squares(items[first : first + batch_size], side, first)
+    elif kinds:
+        yield from _channels_first(_stack_arrays(items)).split(batch_size)
 
 
-def _one_array(given: Sequence[Any]) -> Tensor:
-    """Arrays of one shape as one."""
-    if not all(isinstance(one, Tensor | np.ndarray) for one in given):
-        kinds = sorted({type(one).__name__ for one in given})
+def _stack_arrays(items: Sequence[Any]) -> Tensor:
+    if not all(isinstance(one, Tensor | np.ndarray) for one in items):
+        kinds = sorted({type(one).__name__ for one in items})
         raise UserError(f"the pictures are {', '.join(kinds)}. Give opened pictures or paths alone, or arrays alone.")
-    arrays = [_tensor(one) for one in given]
+    arrays = [_tensor(one) for one in items]
     shapes = sorted({tuple(one.shape) for one in arrays})
     if len(shapes) > 1:
         raise UserError(
@@ -194,12 +192,10 @@ def _one_array(given: Sequence[Any]) -> Tensor:
 
 
 def _channels_first(array: Array) -> Tensor:
-    """Bytes (n, 3, h, w)."""
+    """uint8 (n, 3, h, w)."""
     images = _tensor(array)
     if images.dtype != torch.uint8:
-        raise UserError(
-            f"the pictures are {images.dtype}, but must be uint8 (0–255): normalizing them is the encoder's own affair."
-        )
+        raise UserError(f"the pictures are {images.dtype}, but must be uint8 (0–255): the encoder normalizes them.")
     whole = images[None] if images.ndim == 3 else images
     if whole.ndim == 4 and whole.shape[1] == 3:
         return whole
@@ -216,6 +212,6 @@ def _tensor(array: Array) -> Tensor:
         return array
     try:
         whole = np.ascontiguousarray(array)
-        return torch.from_numpy(whole if whole.flags.writeable else whole.copy())  # torch warns of what is read-only
+        return torch.from_numpy(whole if whole.flags.writeable else whole.copy())  # torch warns of read-only arrays
     except TypeError as error:
         raise UserError(f"the pictures are {array.dtype}, but must be uint8 (0–255).") from error

@@ -1,4 +1,4 @@
-"""Images by number, wherever they are. What can't be used is said and replaced, never shown as if it were whole."""
+"""Indexed image sets in memory, in files or on disk; bad images are reported and replaced by the next good one."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,76 +10,97 @@ from torch import Tensor
 from phinets.config.errors import UserError, unknown
 
 Order = Tensor | range
-"""Numbers of images in the order in which they are shown; a range where they come as they are counted, however many."""
+"""Image numbers in the order of an epoch; a range where they come in sequence."""
 
 
 class BadImage(NamedTuple):
-    """An image that can't be used."""
+    """An image that can't be used, and the reason."""
 
     where: str
-    """Its path."""
     why: str
 
 
 class ImageBatch(NamedTuple):
-    """Images that were asked for."""
+    """A batch of images."""
 
     images: Tensor
     """uint8 (n, 3, height, width)."""
     rows: Tensor
-    """Which they are: the numbers asked for, save that the next good image stands in for a bad one."""
+    """Their numbers: those requested, or that of the next good image in place of a bad one."""
     bad: tuple[BadImage, ...] = ()
-    """Those that were asked for or tried, and can't be used."""
+    """The images that could not be used."""
 
 
 class Images(Protocol):
-    """Images that can be had by their numbers, 0 to n − 1."""
+    """Images numbered from 0 to n − 1."""
 
     def __len__(self) -> int: ...
 
     def fetch(self, rows: Tensor) -> ImageBatch:
-        """The images of these numbers: a pure function of the data, so every process and every resumed run agree."""
+        """The images of these rows; a pure function of the data, so every process and every resumed run agree."""
 
     def head(self, n: int | None) -> "Images":
-        """The first n only; all where n is None."""
+        """The first n; all where n is None."""
 
     def subset(self, rows: Tensor) -> "Images":
-        """Those of these numbers only, counted anew from 0."""
+        """These rows, renumbered from 0."""
 
     def order(self, generator: torch.Generator) -> Order:
-        """The numbers 0 to n − 1 as one epoch shows them, shuffled where the data are not a stream.
-
-        A pure function of the generator, and quick to read in.
-        """
+        """The order of one epoch: shuffled by the generator, or sequential in a stream; efficient to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """Images that are all there."""
+    """Images in memory."""
 
     pixels: Tensor
     """uint8 (n, 3, height, width)."""
-    places: Tensor | None = None
-    """Where each lay in the file, (n,), whose own order this is; None where they are counted in it."""
+    positions: Tensor | None = None
+    """Position of each image in its file, (n,); None where they are in the file's order."""
+    sequential: bool = False
+    """Whether an epoch follows the file's order instead of a random one."""
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def fetch(self, rows: Tensor) -> ImageBatch:
-        """The images of these numbers."""
         return ImageBatch(self.pixels[rows], rows)
 
     def head(self, n: int | None) -> Self:
-        """The first n only."""
-        return replace(self, pixels=self.pixels[:n], places=None if self.places is None else self.places[:n])
+        return self._select(slice(n))
 
     def subset(self, rows: Tensor) -> Self:
-        """Those of these numbers only."""
-        return replace(self, pixels=self.pixels[rows], places=None if self.places is None else self.places[rows])
+        return self._select(rows)
 
     def order(self, generator: torch.Generator) -> Tensor:
-        """Any order is as quick as any other: every permutation is equally likely."""
+        if self.sequential:
+            return torch.arange(len(self)) if self.positions is None else self.positions.argsort()
         return torch.randperm(len(self), generator=generator)
+
+    def _select(self, rows: slice | Tensor) -> Self:
+        positions = None if self.positions is None else self.positions[rows]
+        return replace(self, pixels=self.pixels[rows], positions=positions)
+
+
+@dataclass(frozen=True, slots=True)
+class RowImages:
+    """A selection from a larger, numbered collection: the base of images on disk and of generated images."""
+
+    rows: range | Tensor
+    """Their numbers in the collection."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def head(self, n: int | None) -> Self:
+        return replace(self, rows=self.rows[:n])
+
+    def subset(self, rows: Tensor) -> Self:
+        return replace(self, rows=self.numbers(rows))
+
+    def numbers(self, rows: Tensor) -> Tensor:
+        """The numbers of these rows in the collection."""
+        return rows + self.rows.start if isinstance(self.rows, range) else self.rows[rows]
 
 
 def batches(images: Images, size: int) -> Iterator[ImageBatch]:
@@ -90,76 +111,76 @@ def batches(images: Images, size: int) -> Iterator[ImageBatch]:
 
 @dataclass(frozen=True, slots=True)
 class ImageSet:
-    """Images, and what is known of them."""
+    """Images and their labels."""
 
     images: Images
     labels: Tensor | None
-    """int64 (n,), −1 for an image of which nobody said; None where nobody said anything."""
+    """int64 (n,), −1 for an unlabeled image; None without any labels."""
 
     def __len__(self) -> int:
         return len(self.images)
 
     def head(self, n: int | None) -> "ImageSet":
-        """The first n images; all of them where n is None."""
+        """The first n images; all where n is None."""
         return ImageSet(self.images.head(n), None if self.labels is None else self.labels[:n])
 
     @property
     def labeled(self) -> "ImageSet":
-        """The images whose label is known; where all are or none is, the same set."""
+        """The labeled images; the same set where all are labeled or none is."""
         if self.labels is None or bool((self.labels >= 0).all()):
             return self
         return self.subset((self.labels >= 0).nonzero().flatten())
 
     def share(self, share: float, generator: torch.Generator) -> "ImageSet":
-        """A share of the images of every class, at least one of each, drawn by the generator."""
+        """A random share of the images of every class, at least one of each."""
         if share == 1 or self.labels is None:
             return self
-        drawn = []
+        sample = []
         for label in self.labels.unique():
             rows = (self.labels == label).nonzero().flatten()
-            drawn.append(rows[torch.randperm(len(rows), generator=generator)[: max(1, round(share * len(rows)))]])
-        return self.subset(torch.cat(drawn).sort().values)
+            sample.append(rows[torch.randperm(len(rows), generator=generator)[: max(1, round(share * len(rows)))]])
+        return self.subset(torch.cat(sample).sort().values)
 
     def subset(self, rows: Tensor) -> "ImageSet":
-        """The images of these numbers."""
+        """The images of these rows."""
         return ImageSet(self.images.subset(rows), None if self.labels is None else self.labels[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class DataSplits:
-    """A data set: what is learned from, what is asked about, and the classes' names."""
+    """A data set: training images, test images and class names."""
 
     train: ImageSet
     test: ImageSet
     classes: tuple[str, ...]
     bank: ImageSet | None = None
-    """The labelled images that kNN and the linear probe know, where they are not those that are learned from."""
+    """The labeled images for kNN and the linear probe, where they are not the training images."""
 
     @property
     def eval_train(self) -> ImageSet:
-        """What kNN and the linear probe know: the bank, or else all that is learned from."""
+        """The training images of kNN and the linear probe: the bank, else `train`."""
         return self.train if self.bank is None else self.bank
 
     @property
     def splits(self) -> dict[str, ImageSet]:
-        """The parts that there are, by name."""
+        """The splits by name."""
         bank = {} if self.bank is None else {"bank": self.bank}
         return {"train": self.train, "test": self.test, **bank}
 
     def map(self, change: Callable[[ImageSet], ImageSet]) -> "DataSplits":
-        """The same change on every part that is there."""
+        """The same change on every split."""
         bank = None if self.bank is None else change(self.bank)
         return replace(self, train=change(self.train), test=change(self.test), bank=bank)
 
 
 def holdout_rows(n: int) -> tuple[Tensor, Tensor]:
-    """Numbers to learn from and to ask about, where the data do not say: shuffled, always the same, nine to one."""
+    """Rows for training and test where the data have no split: a fixed shuffle, nine to one."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
     return order[torch.arange(n) % 10 != 0], order[::10]
 
 
 class BadImages:
-    """Knows every bad image that was met."""
+    """Collects bad images, each once, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -167,58 +188,54 @@ class BadImages:
         self._fresh: list[BadImage] = []
 
     def add(self, bad: Iterable[BadImage]) -> None:
-        """Take note of those that are not known yet."""
+        """Record new ones."""
         for one in bad:
             if one.where not in self.reasons:
                 self.reasons[one.where] = one.why
                 self._fresh.append(one)
 
     def drain(self) -> list[BadImage]:
-        """Those that were met since the last time this was asked."""
+        """Those recorded since the last call."""
         fresh, self._fresh = self._fresh, []
         return fresh
 
     def require_few(self) -> None:
-        """Refuse to go on where there are more than the limit."""
+        """Raise UserError where there are more than the limit."""
         if len(self.reasons) <= self.limit:
             return
         first = "; ".join(f"'{where}': {why}" for where, why in list(self.reasons.items())[:5])
         raise UserError(
             f"{len(self.reasons)} images can't be used, and --max-bad-images is {self.limit}: {first}"
-            f"{'; …' if len(self.reasons) > 5 else ''}. Mend them, or raise --max-bad-images."
+            f"{'; …' if len(self.reasons) > 5 else ''}. Repair them, or raise --max-bad-images."
         )
 
 
 def select_classes(split: DataSplits, wanted: tuple[str, ...]) -> DataSplits:
-    """The images of the wanted classes, by name or by number, whose labels then count 0, 1, … in the order of asking.
-
-    Images of which nobody knows the class are left out.
-    """
-    if any(part.labels is None for part in split.splits.values()):
+    """The images of these classes, by name or number; their labels become 0, 1, … in this order."""
+    if any(image_set.labels is None for image_set in split.splits.values()):
         raise UserError("--classes chooses by label, but these images have none. Leave it out.")
     numbers = [class_number(name, split.classes) for name in wanted]
     if len(set(numbers)) < len(numbers):
         raise UserError(f"--classes {' '.join(wanted)} names a class twice. Name each once.")
-    new = torch.full((len(split.classes) + 1,), -1)  # one more, so that −1 finds −1
+    new = torch.full((len(split.classes) + 1,), -1)  # one more, so that −1 stays −1
     new[torch.tensor(numbers)] = torch.arange(len(numbers))
-    chosen = split.map(lambda part: _only(part, new))
-    for name, part in chosen.splits.items():
-        if not len(part):
-            raise UserError(f"the {name} part holds no image of --classes {' '.join(wanted)}. Choose other classes.")
-    return DataSplits(chosen.train, chosen.test, tuple(split.classes[i] for i in numbers), chosen.bank)
 
+    def relabel(image_set: ImageSet) -> ImageSet:
+        labels = new[image_set.labels]
+        rows = torch.nonzero(labels >= 0).flatten()
+        return ImageSet(image_set.images.subset(rows), labels[rows])
 
-def _only(part: ImageSet, new: Tensor) -> ImageSet:
-    assert part.labels is not None
-    labels = new[part.labels]
-    rows = torch.nonzero(labels >= 0).flatten()
-    return ImageSet(part.images.subset(rows), labels[rows])
+    selection = split.map(relabel)
+    for name, image_set in selection.splits.items():
+        if not len(image_set):
+            raise UserError(f"the {name} split holds no image of --classes {' '.join(wanted)}. Choose other classes.")
+    return replace(selection, classes=tuple(split.classes[i] for i in numbers))
 
 
 def class_number(name: str, classes: tuple[str, ...]) -> int:
-    """The number of a class that was called by its name or its number."""
+    """The number of a class, by name or number."""
     if name in classes:
         return classes.index(name)
     if name.isdecimal() and int(name) < len(classes):
         return int(name)
-    raise UserError(f"{unknown('class', name, list(classes))} A number from 0 to {len(classes) - 1} would do, too.")
+    raise UserError(f"{unknown('class', name, list(classes))} Or use a number from 0 to {len(classes) - 1}.")

@@ -149,13 +149,13 @@ def _cost(job: CostJob, store: Store, resources: Resources) -> Result:
     import torch
 
     from phinets.runs.cost import PROTOCOL, costs
-    from phinets.runtime.devices import pick_device
+    from phinets.runtime.devices import Precision, pick_device
     from phinets.runtime.environment import environment
 
     device = pick_device(resources.device)
     start = perf_counter()
     measured_costs = costs(job.run, job.methods, job.rounds, device)
-    env = environment(job.run.seed, device, str(torch.get_default_dtype()).removeprefix("torch."))
+    env = environment(job.run.seed, Precision("fp32", device))
     return cost_result(job, measured_costs, PROTOCOL, perf_counter() - start, env)
 
 
@@ -214,5 +214,5 @@ def _missing_data(job: Job, resources: Resources) -> Iterator[str]:
         if name.startswith("voc:") and not place.is_dir():
             yield f"There are no VOC pictures in '{place}'. Put them there: https://host.robots.ox.ac.uk/pascal/VOC."
         folder = DATA[name].folder if name in DATA else None
-        if folder is not None and not folder.path(root).is_dir() and not (resources.download and folder.archive):
+        if folder is not None and not folder.path(root).is_dir() and not (resources.download and folder.url):
             yield f"'{folder.name}' is not in '{folder.path(root)}'. {folder.advice(root)}"
