@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from phinets.cli.bench import ACTIONS
-from phinets.cli.bench.cost import CostOptions
+from phinets.cli.bench import ACTIONS, CostOptions
 from phinets.config.methods import METHODS
 from phinets.reports.cost import paper_costs
 from tests.cli.test_main import said
@@ -89,7 +88,7 @@ def test_people_are_told_where_memory_is_not_measured(monkeypatch: pytest.Monkey
         (["cost", "--methods", "xphinet"], "Did you mean 'x-phinet'"),
         (["cost", "--methods"], "--methods names nothing"),
         (["cost", "--batches"], "--batches names nothing"),
-        (["cost", "--batches", "64", "1"], "a batch of 1 can't be"),
+        (["cost", "--batches", "64", "1"], "the smallest batch is 1"),
         (["cost", "--rounds", "0"], "rounds is 0"),
         (["cost", "--recipe", "papr"], "Did you mean 'paper'"),
         (["cost", "--backbone", "resnet-tini"], "Did you mean 'resnet-tiny'"),

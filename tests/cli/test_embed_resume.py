@@ -1,4 +1,4 @@
-"""`phinets embed` that is cut: it goes on, and nobody can tell from the file."""
+"""An interrupted `phinets embed` resumes, and the file is identical."""
 
 import json
 import os
@@ -13,9 +13,8 @@ import pytest
 import torch
 
 import phinets
-from phinets.embed import embed as embedding
-from phinets.embed import shards as shard_files
-from phinets.embed.shards import Shards, shards_folder
+from phinets.embed import store
+from phinets.embed.store import FEATURES, STATE, FeatureStore, store_folder
 from tests.cli.test_embed import table
 from tests.cli.test_main import said
 from tests.data import making
@@ -28,16 +27,28 @@ class PlugError(Exception):
 
 
 def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every batch becomes a shard, and the work ends abruptly after so many."""
-    monkeypatch.setattr(embedding, "SECONDS", -1.0)
-    add = Shards.add
+    """The state is saved after every batch, and the process dies after some batches, while it appends the next."""
+    monkeypatch.setattr(store, "SECONDS", -1.0)
+    add, save = FeatureStore.add, FeatureStore.save
 
-    def adding(self: Shards, *what: Any) -> None:
-        if len(self.files) == batches:
+    def add_or_die(self: FeatureStore, *batch: Any) -> None:
+        if self.batches == batches:
+            monkeypatch.setattr(FeatureStore, "save", lambda self: None)
+            with (self.folder / FEATURES).open("ab") as file:
+                file.write(b"half a batch")
             raise PlugError
-        add(self, *what)
+        add(self, *batch)
 
-    monkeypatch.setattr(Shards, "add", adding)
+    monkeypatch.setattr(FeatureStore, "save", save)
+    monkeypatch.setattr(FeatureStore, "add", add_or_die)
+
+
+def stored_batches(out: Path) -> int:
+    """The batches in the store of a feature file; 0 where there is none."""
+    try:
+        return int(json.loads((store_folder(out) / STATE).read_text())["batches"])
+    except FileNotFoundError:
+        return 0
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
@@ -46,7 +57,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
 ) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(shard_files, "ROW_GROUP", 5)  # across the ends of shards
+    monkeypatch.setattr(store, "ROW_GROUP", 5)
     (photos / "apple" / "05.jpg").write_bytes(b"")
     words = [*embed, "--batch", "4"]
     whole, cut = tmp_path / f"whole.{ending}", tmp_path / f"cut.{ending}"
@@ -57,7 +68,7 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
             with pytest.raises(PlugError):
                 said([*words, "--out", str(cut)], capsys)
         assert not cut.exists()
-        assert len(list(shards_folder(cut).glob("batches-*.npz"))) == batches
+        assert stored_batches(cut) == batches
     seen: list[int] = []
     forward = phinets.Encoder.forward
 
@@ -72,10 +83,10 @@ def test_who_is_cut_goes_on_and_gets_the_identical_file(
     assert "20 of 27 images" in err
     assert cut.read_bytes() == whole.read_bytes()
     assert json.loads(told) == json.loads(first[1]) | {"out": str(cut)}
-    assert not shards_folder(cut).exists()
+    assert not store_folder(cut).exists()
 
 
-def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
+def test_a_damaged_store_is_refused_or_replaced(
     embed: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, words = tmp_path / "f.npz", [*embed, "--batch", "4"]
@@ -83,17 +94,24 @@ def test_what_follows_a_lost_shard_is_made_again_and_a_torn_one_is_told(
         cut_after(4, patched)
         with pytest.raises(PlugError):
             said([*words, "--out", str(out)], capsys)
-    shards = sorted(shards_folder(out).glob("batches-*"))
-    whole = shards[0].read_bytes()
-    shards[0].write_bytes(whole[: len(whole) // 2])
-    code, _, err = said([*words, "--out", str(out)], capsys)
-    assert code == 2
-    assert f"the shard '{shards[0]}' can't be read" in err
-    shards[0].write_bytes(whole)
-    shards[1].unlink()
-    assert said([*words, "--out", str(out)], capsys)[0] == 0
+    features, state = store_folder(out) / FEATURES, store_folder(out) / STATE
+    whole = features.read_bytes(), state.read_text()
+    for content, text in (
+        (whole[0][:100], whole[1]),
+        (b"\1" + whole[0][1:], whole[1]),
+        (whole[0], "{"),
+        (whole[0], "{}"),
+    ):
+        features.write_bytes(content)
+        state.write_text(text)
+        code, _, err = said([*words, "--out", str(out)], capsys)
+        assert code == 2
+        assert f"'{store_folder(out)}' is damaged" in err
+        assert "--overwrite" in err
+    assert said([*words, "--out", str(out), "--overwrite"], capsys)[0] == 0
     assert said([*words, "--out", str(tmp_path / "g.npz")], capsys)[0] == 0
     assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
+    assert not store_folder(out).exists()
 
 
 def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
@@ -116,7 +134,7 @@ def test_the_beginning_of_other_work_is_refused_or_goes_when_told_to(
     assert "differs in images.all" in err
     assert said([*begun, "--overwrite"], capsys)[0] == 0
     assert len(table(out)["features"]) == 26
-    assert not shards_folder(out).exists()
+    assert not store_folder(out).exists()
 
 
 def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
@@ -140,14 +158,14 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
     assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
 
 
-SHARD_AFTER_SHARD = """
+BATCH_AFTER_BATCH = """
 import sys
 from phinets.cli import main
-from phinets.embed import embed
-embed.SECONDS = -1.0
+from phinets.embed import store
+store.SECONDS = -1.0
 main(sys.argv[1:])
 """
-"""`phinets embed` in a process of its own, where every batch becomes a shard."""
+"""`phinets embed` in its own process, with the state saved after every batch."""
 
 
 @pytest.mark.slow
@@ -160,10 +178,10 @@ def test_killed_again_and_again_it_ends_as_if_nobody_had_touched_it(
     base = ["embed", str(run_folder), "--data", f"folder:{tmp_path / 'many'}", "--batch", "2", "--device", "cpu"]
     out = tmp_path / "cut.npz"
     for kill in range(4):
-        process = subprocess.Popen([sys.executable, "-c", SHARD_AFTER_SHARD, *base, "--out", str(out)])
-        until, wanted = monotonic() + 60, 25 * (kill + 1) if kill < 3 else 1_000
-        while len(list(shards_folder(out).glob("batches-*"))) < wanted and process.poll() is None:
-            assert monotonic() < until, "it does not move"
+        process = subprocess.Popen([sys.executable, "-c", BATCH_AFTER_BATCH, *base, "--out", str(out)])
+        until, wanted = monotonic() + 240, 25 * (kill + 1) if kill < 3 else 1_000
+        while stored_batches(out) < wanted and process.poll() is None:
+            assert monotonic() < until, "no progress"
             sleep(0.002)
         assert out.exists() == (kill == 3)
         process.kill()

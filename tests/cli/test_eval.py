@@ -111,7 +111,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["knn", "nan.npz", "--k", "2"], "not all finite numbers"),
         (["linear", "nan.npz"], "not all finite numbers"),
         (["finetune", "nan.npz"], "needs images"),
-        (["finetune", "RUN", "--labels", "none"], "such as 1% or 10%"),
+        (["finetune", "RUN", "--labels", "none"], "e.g. 1% or 10%"),
         (["finetune", "RUN", "--lr", "-1"], "lr is -1.0"),
         (["knn", "RUN/backbone.safetensors"], "--data"),
         (["knn", "RUN/backbone.safetensors", "--backbone", "resnet18", "--data", "shapes"], "missing"),

@@ -13,7 +13,7 @@ from torch import nn
 
 from phinets.backbones import backbone
 from phinets.config.errors import UserError
-from phinets.config.evaluation import EvalOptions, FineTuning, LabelShare, PaperProbe
+from phinets.config.evaluation import EvalOptions, FineTuning, PaperProbe
 from phinets.config.views import PLANS
 from phinets.data import BadImages, ImageSet, InMemory
 from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder
@@ -30,7 +30,7 @@ ON_CPU = EvalOptions(device="cpu")
 @pytest.mark.parametrize("labels", ["0%", "101%", "10", "some", "nan%"])
 def test_a_share_that_is_none_is_refused(labels: str) -> None:
     with pytest.raises(UserError, match="such as 1% or 10%"):
-        LabelShare(labels=labels)
+        EvalOptions(labels=labels)
 
 
 def colors(n: int = 60) -> EvalSetup:

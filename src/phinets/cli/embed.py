@@ -16,7 +16,7 @@ from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
     from phinets.embed.embed import EmbedJob
-    from phinets.embed.shards import ShardTable
+    from phinets.embed.store import Embedding
 
 THUMBNAILS = 1_000
 """Most thumbnails on a map."""
@@ -55,7 +55,7 @@ class Embed:
     """Neighbors of each query."""
     options: EncoderOptions = field(default_factory=EncoderOptions)
     overwrite: bool = False
-    """Replace the files, and delete the shards of another command."""
+    """Replace the files, and the unfinished features of another command."""
     json: bool = False
     """Print one JSON document: the file and its contents; progress goes to standard error."""
 
@@ -78,16 +78,15 @@ def command(words: list[str]) -> Outcome:
     args = parse_words(Embed, "embed", words)
     _require_places(args)
     with exit_on_interrupt():
-        from phinets.embed.embed import embed_job, embedded_table
-        from phinets.embed.shards import require_format, write_table
+        from phinets.embed.embed import embed_job, embedding_of
+        from phinets.embed.store import require_format
 
     require_format(args.out)
     job = embed_job(args.target, args.options, args.split, args.batch)
     _require_pictures(args, job)
-    with CountBar(Console(stderr=True)) as bar, embedded_table(job, args.out, args.overwrite, bar) as table:
-        write_table(args.out, table)
-        files = _draw_pictures(args, job, table)
-        about = table.about
+    with CountBar(Console(stderr=True)) as bar, embedding_of(job, args.out, args.overwrite, bar) as embedding:
+        files = _draw_pictures(args, job, embedding)
+        about = embedding.about
     document = {"out": str(args.out), **about, **files}
     summary = (
         f"{args.out}: {about['features']} features of {about['images']} images of {about['data']} "
@@ -130,12 +129,12 @@ def _require_pictures(args: Embed, job: "EmbedJob") -> None:
         require_query_images(args.query_images)
 
 
-def _draw_pictures(args: Embed, job: "EmbedJob", table: "ShardTable") -> dict[str, str]:
+def _draw_pictures(args: Embed, job: "EmbedJob", embedding: "Embedding") -> dict[str, str]:
     """Draw the pictures, after the features are written; returns their paths by option."""
     if not args.pictures:
         return {}
     try:
-        _draw(args, job, table)
+        _draw(args, job, embedding)
     except UserError as error:
         raise UserError(
             f"{error} The features are in '{args.out}'; the same command with --overwrite draws them."
@@ -143,20 +142,20 @@ def _draw_pictures(args: Embed, job: "EmbedJob", table: "ShardTable") -> dict[st
     return {option.removeprefix("--"): str(path) for option, path in args.pictures.items()}
 
 
-def _draw(args: Embed, job: "EmbedJob", table: "ShardTable") -> None:
-    from phinets.embed.maps import map_of, neighbors_among, neighbors_of, read_features
+def _draw(args: Embed, job: "EmbedJob", embedding: "Embedding") -> None:
+    from phinets.embed.maps import map_of, neighbors_among, neighbors_of
     from phinets.reports.embeddings import feature_map, neighbor_rows, neighbor_sheet
 
-    features, title = read_features(table), f"{job.encoder.description}\n{job.data}"
+    title = f"{job.encoder.description}\n{job.data}"
     if args.map is not None:
-        data = map_of(features, args.map_method, title, args.thumbnails)
+        data = map_of(embedding, args.map_method, title, args.thumbnails)
         save_figure(args.map, feature_map(data))
         save_lines(args.map.with_suffix(".csv"), data.lines())
     if args.neighbors is not None:
         queries = (
-            neighbors_of(features, job.encoder, args.query_images, args.near)
+            neighbors_of(embedding, job.encoder, args.query_images, args.near)
             if args.query_images
-            else neighbors_among(features, args.queries, args.near)
+            else neighbors_among(embedding, args.queries, args.near)
         )
         save_figure(args.neighbors, neighbor_sheet(queries, title))
         save_lines(args.neighbors.with_suffix(".csv"), neighbor_rows(queries))

@@ -63,7 +63,7 @@ def knn(words: list[str]) -> Outcome:
     device = pick_device(args.options.device)
     accuracy = knn_accuracy(*test, *train, k=k, temperature=temperature, device=device)
     protocol = f"{source.describe()}; kNN: {knn_protocol(k, temperature)}"
-    return _score("knn", accuracy, protocol, source.document | {"k": k, "temperature": temperature})
+    return _score("knn", accuracy, source.document | {"k": k, "temperature": temperature}, protocol)
 
 
 @dataclass(frozen=True)
@@ -107,23 +107,21 @@ def _cached_probe(args: Linear) -> Outcome:
     accuracy = probe_accuracy(probe, *test.tensors())
     details = source.document | {"probe": "cached", "l2": probe.l2, "held_out": probe.held_out}
     choice = f"L2 {probe.l2:g}, held-out accuracy: {_listing(probe.held_out)}"
-    return _score("linear", accuracy, f"{source.describe()}; linear probe `cached`: {CACHED}", details, (choice,))
+    return _score("linear", accuracy, details, f"{source.describe()}; linear probe `cached`: {CACHED}", choice)
 
 
 def _paper_probe(args: Linear) -> Outcome:
     with exit_on_interrupt():
-        from phinets.evaluation.feature_files import require_images
         from phinets.evaluation.finetune import paper_probe
         from phinets.evaluation.setup import eval_setup
 
-    require_images(args.target)
     setup = eval_setup(args.target, args.options)
     with _progress_bar("linear probe") as on_step:
         result = paper_probe(setup, args.paper, on_step)
     details = setup.document | {"probe": "paper", "rate": result.rate, "held_out": result.held_out}
     protocol = f"{setup.describe()}; linear probe `paper`: {args.paper.describe(result.batch)}"
-    choice = f"lr {result.rate:g}, held-out accuracy: {_listing(result.held_out)}"
-    return _score("linear", result.accuracy, protocol, details, (choice,) if result.held_out else ())
+    choice = [f"lr {result.rate:g}, held-out accuracy: {_listing(result.held_out)}"] if result.held_out else []
+    return _score("linear", result.accuracy, details, protocol, *choice)
 
 
 def _listing(accuracies: Mapping[float, float]) -> str:
@@ -151,18 +149,16 @@ def finetune(words: list[str]) -> Outcome:
     """The accuracy after fine-tuning."""
     args = parse_words(FineTune, "eval finetune", words)
     with exit_on_interrupt():
-        from phinets.evaluation.feature_files import require_images
         from phinets.evaluation.finetune import evaluate_finetuning
         from phinets.evaluation.setup import eval_setup
 
-    require_images(args.target)
     setup = eval_setup(args.target, args.options)
     with _progress_bar("fine-tuning") as on_step:
         result = evaluate_finetuning(setup, args.training, scratch=args.scratch, on_step=on_step)
     details = setup.document | {"scratch": result.scratch}
-    fresh = () if result.scratch is None else (f"from fresh weights {result.scratch:.2f} %",)
+    fresh = [] if result.scratch is None else [f"from fresh weights {result.scratch:.2f} %"]
     protocol = f"{setup.describe()}; {args.training.describe(result.batch)}"
-    return _score("finetune", result.accuracy, protocol, details, fresh)
+    return _score("finetune", result.accuracy, details, protocol, *fresh)
 
 
 @dataclass(frozen=True)
@@ -234,33 +230,24 @@ def features(words: list[str]) -> Outcome:
     require_free(args.out, args.overwrite)
     with exit_on_interrupt():
         from phinets.embed.embed import eval_job, write_features
-        from phinets.embed.shards import require_format
-        from phinets.evaluation.feature_files import require_images
+        from phinets.embed.store import require_format
         from phinets.reports.progress import CountBar
 
-    require_images(args.target)
     require_format(args.out)
     job = eval_job(args.target, args.options)
     with CountBar(Console(stderr=True)) as bar:
         about = write_features(job, args.out, args.overwrite, bar)
-    line = f"{args.out}: {about['description']}"
-    return Outcome(
-        {"out": str(args.out), **about},
-        lambda console: console.print(line, highlight=False, markup=False, soft_wrap=True),
-    )
+    return Outcome({"out": str(args.out), **about}, _show_lines(f"{args.out}: {about['description']}"))
 
 
-def _score(
-    metric: str, accuracy: float, protocol: str, details: Mapping[str, Any], lines: tuple[str, ...] = ()
-) -> Outcome:
+def _score(metric: str, accuracy: float, details: Mapping[str, Any], protocol: str, *lines: str) -> Outcome:
     """An accuracy with its protocol; `details` are further JSON entries, `lines` further lines of text."""
+    document = {"metric": metric, "accuracy": accuracy, "protocol": protocol, **details}
+    return Outcome(document, _show_lines(f"{metric} {accuracy:.2f} %", *lines, protocol))
 
-    def show(console: Console) -> None:
-        console.print(f"{metric} {accuracy:.2f} %", highlight=False, style="bold")
-        for line in (*lines, protocol):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    return Outcome({"metric": metric, "accuracy": accuracy, "protocol": protocol, **details}, show)
+def _show_lines(*lines: str) -> Callable[[Console], None]:
+    return lambda console: console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -6,28 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any, Literal
-
-import numpy as np
 
 from phinets.backbones.weights import encoder_checksum
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.evaluation import EncoderOptions, EvalOptions
 from phinets.config.plain import to_plain
 from phinets.config.run import DataOptions
-from phinets.data import BadImages, DataSplits, ImageBatch, load
+from phinets.data import BadImages, DataSplits, load
 from phinets.data.folder import single_image
 from phinets.embed.collection import Collection, collect
-from phinets.embed.shards import (
-    FeatureBatch,
-    Shards,
-    ShardTable,
-    concatenate,
-    open_shards,
-    shards_folder,
-    write_table,
-)
+from phinets.embed.store import WRITERS, Embedding, FeatureStore, open_store, store_folder
 from phinets.evaluation.encoders import (
     Encoder,
     LoadedEncoder,
@@ -38,17 +27,14 @@ from phinets.evaluation.encoders import (
 )
 from phinets.evaluation.features import require_finite_features
 from phinets.evaluation.setup import eval_setup
+from phinets.runtime.files import atomic_write
 from phinets.runtime.process import Signals
 from phinets.training.loader import prefetch
-from phinets.training.run_folder import locked
+from phinets.training.run_folder import lock_folder
 
 SplitName = Literal["all", "train", "test", "bank"]
 OnImages = Callable[[int, int], None]
 """Callback with the number of images done and the number of all images."""
-
-SECONDS = 15.0
-BYTES = 2**26
-"""A shard is written after this time, or at this size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +55,10 @@ class EmbedJob:
         """What decides the features: the weights, the images, and their preprocessing."""
         encoder = self.encoder
         return {
-            "format": 2,
+            "format": 3,
             "weights": encoder_checksum(encoder.backbone),
             "backbone": encoder.backbone_name,
+            "features": encoder.num_features,
             "data": self.data,
             "split": self.split,
             "images": self.collection.fingerprint,
@@ -91,7 +78,6 @@ class EmbedJob:
             **{k: v for k, v in self.manifest.items() if k not in ("format", "images", "batch", "device")},
             "images": rows,
             "bad_images": bad,
-            "features": self.encoder.num_features,
             "classes": len(self.collection.classes),
             **self.details,
         }
@@ -144,69 +130,64 @@ def _load_splits(name: str, source: DataOptions, split: SplitName) -> DataSplits
 
 def write_features(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Mapping[str, Any]:
     """Embed all images and write the feature file; returns its `about` entries."""
-    with embedded_table(job, out, overwrite, on_images) as table:
-        write_table(out, table)
-        return table.about
+    with embedding_of(job, out, overwrite, on_images) as embedding:
+        return embedding.about
 
 
 @contextmanager
-def embedded_table(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Iterator[ShardTable]:
-    """The features of all images, in shards beside `out`, which are deleted when the context ends without an error.
+def embedding_of(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Iterator[Embedding]:
+    """Embed all images and write the feature file; the features stay memory-mapped until the context ends.
 
-    After a signal or a crash the next call resumes from the shards. `overwrite` deletes those of another job.
+    After a signal or a crash the next call resumes from the store beside `out`. `overwrite` replaces the store of
+    another job.
     """
-    folder = shards_folder(out)
-    with locked(folder), Signals().handled() as signals:
-        shards = open_shards(folder, job.manifest, overwrite)
+    folder = store_folder(out)
+    with lock_folder(folder), Signals().handled() as signals:
+        store = open_store(folder, job.manifest, job.encoder.num_features, overwrite)
         try:
-            bad_images = _embed(job, shards, signals, on_images)
-            yield _table(job, shards, bad_images)
-            shards.discard()
+            _embed(job, store, signals, on_images)
+            embedding = _embedding(job, store)
+            atomic_write(out, lambda file: WRITERS[out.suffix](file, embedding))
+            yield embedding
+            store.discard()
         except StoppedError as error:
             raise StoppedError(f"{error}; the same command resumes from there.", error.exit_code) from None
         finally:
-            if not shards.files and folder.exists():
-                shards.discard()
+            if not store.rows and folder.exists():
+                store.discard()
 
 
-def _table(job: EmbedJob, shards: Shards, bad_images: BadImages) -> ShardTable:
-    rows = sum(map(len, shards.rows()))
-    if not rows:
-        shards.discard()
-        first, why = next(iter(bad_images.reasons.items()))
+def _embedding(job: EmbedJob, store: FeatureStore) -> Embedding:
+    if not store.rows:
+        first, why = store.bad[0]
         raise UserError(f"none of the {len(job.collection)} images can be used; the first, '{first}': {why}.")
-    about = job.about(rows, len(bad_images.reasons))
-    width = job.encoder.num_features
-    return ShardTable(shards=shards, collection=job.collection, num_rows=rows, width=width, about=about)
+    return Embedding(*store.arrays(), job.collection, job.about(store.rows, len({bad.where for bad in store.bad})))
 
 
-def _embed(job: EmbedJob, shards: Shards, signals: Signals, on_images: OnImages) -> BadImages:
-    """Embed the batches that are not in the shards yet; returns the bad images of all batches."""
-    batches, bad_images = job.collection.batches(job.encoder.batch_size), BadImages(job.max_bad_images)
-    for bad in shards.bad():
-        bad_images.add(bad)
+def _embed(job: EmbedJob, store: FeatureStore, signals: Signals, on_images: OnImages) -> None:
+    """Embed the batches that are not in the store yet."""
+    bad_images = BadImages(job.max_bad_images)
+    bad_images.add(store.bad)
     _warn(bad_images)
-    count, total = sum(batch.stop - batch.first for batch in batches[: shards.num_batches]), len(job.collection)
+    remaining, total = job.collection.batches(job.encoder.batch_size)[store.batches :], len(job.collection)
+    count = total - sum(batch.stop - batch.first for batch in remaining)
     on_images(count, total)
-    remaining = batches[shards.num_batches :]
     stream = prefetch(partial(job.collection.fetch, batch) for batch in remaining)
-    with signals.deferred(), ShardWriter(shards) as writer:
-        for batch, fetched in zip(remaining, stream, strict=True):
-            writer.add(_features(job.encoder, fetched))
-            bad_images.add(fetched.bad)
-            _warn(bad_images)
-            count += batch.stop - batch.first
-            on_images(count, total)
-            if signals.received is not None:
-                by = signals.received
-                raise StoppedError(f"stopped by {by.name} after {count} of {total} images", 128 + by)
-    return bad_images
-
-
-def _features(encoder: Encoder, batch: ImageBatch) -> FeatureBatch:
-    features = encoder(batch.images)
-    require_finite_features(features, "images", int(batch.rows[0]) if len(batch.rows) else 0)
-    return FeatureBatch(features.numpy(), batch.rows.numpy().astype(np.int64), batch.bad)
+    with signals.deferred():
+        try:
+            for batch, fetched in zip(remaining, stream, strict=True):
+                features = job.encoder(fetched.images)
+                require_finite_features(features, "images", int(fetched.rows[0]) if len(fetched.rows) else 0)
+                store.add(features.numpy(), fetched.rows.numpy(), fetched.bad)
+                bad_images.add(fetched.bad)
+                _warn(bad_images)
+                count += batch.stop - batch.first
+                on_images(count, total)
+                if signals.received is not None:
+                    by = signals.received
+                    raise StoppedError(f"stopped by {by.name} after {count} of {total} images", 128 + by)
+        finally:
+            store.save()
 
 
 def _warn(bad_images: BadImages) -> None:
@@ -217,30 +198,3 @@ def _warn(bad_images: BadImages) -> None:
         bad_images.require_few()
     except UserError as error:
         raise UserError(f"{error} After repairing images, start again with --overwrite.") from error
-
-
-class ShardWriter:
-    """Collects batches and writes them as shards; on exit it writes the rest."""
-
-    def __init__(self, shards: Shards) -> None:
-        self.shards = shards
-        self.pending: list[FeatureBatch] = []
-        self.since = monotonic()
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.flush()
-
-    def add(self, batch: FeatureBatch) -> None:
-        """One more batch."""
-        self.pending.append(batch)
-        if monotonic() - self.since > SECONDS or sum(one.features.nbytes for one in self.pending) > BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the pending batches as one shard."""
-        if self.pending:
-            self.shards.add(concatenate(self.pending), self.shards.num_batches + len(self.pending))
-        self.pending, self.since = [], monotonic()

@@ -16,8 +16,7 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.data.decode import printable
 from phinets.data.files import decode_squares
-from phinets.embed.collection import Collection
-from phinets.embed.shards import ShardTable
+from phinets.embed.store import Embedding
 from phinets.evaluation.encoders import Encoder
 from phinets.evaluation.features import Rows
 from phinets.evaluation.knn import nearest, row_chunks
@@ -34,21 +33,6 @@ ROWS = 8_192
 """Rows in memory at a time for PCA, since all features may be larger than the memory."""
 SIDE = 96
 """Side of the pictures on a sheet, in pixels."""
-
-
-class Features(NamedTuple):
-    """All features of a table, memory-mapped, and their images."""
-
-    array: NDArray[np.float32]
-    """(n, d)."""
-    rows: NDArray[np.int64]
-    """(n,): rows of the collection."""
-    collection: Collection
-
-
-def read_features(table: ShardTable) -> Features:
-    """The features of a table as one array."""
-    return Features(table.shards.memory_map(), np.concatenate(list(table.shards.rows())), table.collection)
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
@@ -72,64 +56,64 @@ def require_query_images(paths: Sequence[Path]) -> None:
         raise UserError(f"{error} Repair it, or leave it out of --query-images.") from error
 
 
-def map_of(features: Features, method: Method, title: str, thumbnails: int = 0) -> FeatureMap:
+def map_of(embedding: Embedding, method: Method, title: str, thumbnails: int = 0) -> FeatureMap:
     """A two-dimensional map: the first two principal components, or t-SNE of the first fifty.
 
     PCA is fitted to all features; of many, an evenly spaced subset is shown.
     """
-    n, d = features.array.shape
+    n, d = embedding.features.shape
     require_map(n, d, method)
     chosen = evenly_spaced(n, TSNE_MAX if method == "tsne" else PCA_MAX)
-    points, axes = project(features.array, chosen, method)
-    rows = features.rows[chosen].tolist()
+    points, axes = project(embedding.features, chosen, method)
+    rows = embedding.rows[chosen].tolist()
     some = f", {len(chosen)} of {n} shown" if len(chosen) < n else ""
     places = evenly_spaced(len(rows), thumbnails).tolist() if thumbnails else []
     return FeatureMap(
         points=points,
-        names=features.collection.names(rows),
-        labels=features.collection.labels(rows),
+        names=embedding.collection.names(rows),
+        labels=embedding.collection.labels(rows),
         axes=axes,
         title=f"{title}{some}",
-        thumbnails=[(place, _hwc(features.collection.picture(rows[place], SIDE))) for place in places],
+        thumbnails=[(place, _hwc(embedding.collection.picture(rows[place], SIDE))) for place in places],
     )
 
 
-def neighbors_among(features: Features, queries: int, near: int) -> list[Query]:
+def neighbors_among(embedding: Embedding, queries: int, near: int) -> list[Query]:
     """Evenly spaced images of a collection with their nearest neighbors by cosine, without themselves."""
-    chosen = evenly_spaced(len(features.rows), queries)
-    images = [_seen(features, place) for place in chosen.tolist()]
-    return _queries(features, images, torch.from_numpy(features.array[chosen]), chosen.tolist(), near)
+    chosen = evenly_spaced(len(embedding.rows), queries)
+    images = [_image(embedding, place) for place in chosen.tolist()]
+    return _queries(embedding, images, torch.from_numpy(embedding.features[chosen]), chosen.tolist(), near)
 
 
-def neighbors_of(features: Features, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
+def neighbors_of(embedding: Embedding, encoder: Encoder, paths: Sequence[Path], near: int) -> list[Query]:
     """Image files with their nearest neighbors by cosine, without themselves."""
-    files = features.collection.files(features.rows.tolist())
+    files = embedding.collection.files(embedding.rows.tolist())
     places = {os.path.realpath(file): place for place, file in enumerate(files) if file is not None}
     itself = [places.get(os.path.realpath(path.expanduser()), -1) for path in paths]
     images = [
-        _seen(features, place) if place >= 0 else LabeledImage(name=printable(path), label="", picture=_hwc(picture))
+        _image(embedding, place) if place >= 0 else LabeledImage(name=printable(path), label="", picture=_hwc(picture))
         for path, place, picture in zip(paths, itself, decode_squares(paths, SIDE), strict=True)
     ]
-    return _queries(features, images, encoder(list(paths)), itself, near)
+    return _queries(embedding, images, encoder(list(paths)), itself, near)
 
 
 def _queries(
-    features: Features, images: Sequence[LabeledImage], queries: Tensor, itself: Sequence[int], near: int
+    embedding: Embedding, images: Sequence[LabeledImage], queries: Tensor, itself: Sequence[int], near: int
 ) -> list[Query]:
     """The nearest of each query; `itself` is its own row of the features, or −1."""
-    results = list(nearest(queries, features.array, min(near + 1, len(features.rows))))
+    results = list(nearest(queries, embedding.features, min(near + 1, len(embedding.rows))))
     cosines, places = (torch.cat(tensors).tolist() for tensors in zip(*results, strict=True))
     rows = []
     for image, own, *pairs in zip(images, itself, cosines, places, strict=True):
         others = [(cosine, place) for cosine, place in zip(*pairs, strict=True) if place != own]
-        rows.append(Query(image=image, near=[(cosine, _seen(features, place)) for cosine, place in others[:near]]))
+        rows.append(Query(image=image, near=[(cosine, _image(embedding, place)) for cosine, place in others[:near]]))
     return rows
 
 
-def _seen(features: Features, place: int) -> LabeledImage:
-    row = int(features.rows[place])
-    (name,), (label,) = features.collection.names([row]), features.collection.labels([row])
-    return LabeledImage(name=name, label=label, picture=_hwc(features.collection.picture(row, SIDE)))
+def _image(embedding: Embedding, place: int) -> LabeledImage:
+    row = int(embedding.rows[place])
+    (name,), (label,) = embedding.collection.names([row]), embedding.collection.labels([row])
+    return LabeledImage(name=name, label=label, picture=_hwc(embedding.collection.picture(row, SIDE)))
 
 
 def _hwc(picture: Tensor) -> NDArray[np.uint8]:

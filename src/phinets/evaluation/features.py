@@ -1,8 +1,13 @@
 """Frozen encoder + labeled images → features."""
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from importlib import import_module
+from pathlib import Path
+from struct import unpack
+from typing import Any, NamedTuple
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import torch
@@ -11,6 +16,8 @@ from torch import Tensor, nn
 
 from phinets.backbones import frozen, require_features
 from phinets.config.errors import UserError
+from phinets.config.plain import from_plain
+from phinets.config.run import EvalConfig
 from phinets.config.views import ViewPlan
 from phinets.data import BadImages, ImageSet, batches
 from phinets.views import prepare
@@ -126,3 +133,163 @@ def require_classes(train_labels: Tensor | None, test_labels: Tensor | None, dat
             f"{why} in '{data}', but this evaluation needs at least two classes. Put pictures into one folder per "
             "class, or evaluate on labeled data: --data NAME."
         )
+
+
+COLUMNS = {"split": "splits", "label": "labels", "feature": "features"}
+"""The columns of a .parquet file that are read, and the arrays of an .npz file that hold them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureTable:
+    """What `phinets embed` and `phinets eval features` write."""
+
+    path: Path
+    features: NDArray[Any]
+    """(n, d); memory-mapped from an .npz file that is not compressed."""
+    labels: NDArray[Any]
+    """(n,): class names or numbers; "" or a negative number for an image without a label."""
+    splits: NDArray[Any]
+    """(n,): train, bank or test."""
+    classes: tuple[str, ...]
+    """Class names in their order; empty where the file has none."""
+    about: Mapping[str, Any]
+    """Whose features of which images; empty for a file that was not written by phinets."""
+
+    def feature_sets(self) -> tuple[FeatureSet, FeatureSet]:
+        """Train features (those of split `bank` where there is one) and test features, of all labeled images."""
+        order = self.classes or tuple(np.unique(self.labels).tolist())
+        numbers = {name: number for number, name in enumerate(order)}
+        labels = np.array([numbers.get(label, -1) for label in self.labels.tolist()], np.int64)
+        if np.issubdtype(self.labels.dtype, np.number):
+            labels[self.labels < 0] = -1
+        elif "" in numbers:
+            labels[self.labels == ""] = -1
+        bank = "bank" if (self.splits == "bank").any() else "train"
+        train, test = (self._select((self.splits == split) & (labels >= 0), labels) for split in (bank, "test"))
+        require_classes(train.labels, test.labels, str(self.path))
+        return train, test
+
+    def _select(self, mask: NDArray[np.bool_], labels: NDArray[np.int64]) -> FeatureSet:
+        """Some rows; rows that lie side by side stay memory-mapped."""
+        rows = mask.nonzero()[0]
+        adjacent = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
+        features = self.features[rows[0] : rows[-1] + 1] if adjacent else self.features[rows]
+        return FeatureSet(features, torch.from_numpy(labels[rows]))
+
+    @property
+    def evaluation(self) -> EvalConfig:
+        """The protocol of the encoder's run, or the default one."""
+        return from_plain(EvalConfig, self.about.get("evaluation", {}))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Whose features of which images, for --json."""
+        own = {key: value for key, value in self.about.items() if key not in ("evaluation", "description")}
+        train, test = self.feature_sets()
+        return {**own, "target": str(self.path), "bank": len(train.labels), "queries": len(test.labels)}
+
+    def describe(self) -> str:
+        """Whose features of which images, in words."""
+        train, test = self.feature_sets()
+        whose = f" of the {self.about['description']}" if "description" in self.about else ""
+        return f"features in {self.path.name}{whose}: {split_protocol(len(train.labels), len(test.labels))}"
+
+
+def is_feature_file(place: Path) -> bool:
+    """Whether a place is a feature table, by its suffix."""
+    return place.suffix in READERS
+
+
+def read_feature_table(path: Path) -> FeatureTable:
+    """The table in an .npz or .parquet file, checked."""
+    if not path.is_file():
+        raise UserError(f"there is no file '{path}'.")
+    try:
+        table = READERS[path.suffix](path)
+    except UserError:
+        raise
+    except KeyError as error:
+        array = error.args[0] if error.args else error
+        raise UserError(
+            f"'{path}' has no {array}. A feature file needs features (n, d), labels (n,) and splits (n,: train or "
+            "test), as `phinets embed` and `phinets eval features` write them."
+        ) from None
+    except Exception as error:  # a torn archive may raise anything
+        raise UserError(f"'{path}' can't be read as features: {error or type(error).__name__}.") from error
+    _require_shapes(table)
+    return table
+
+
+def _require_shapes(table: FeatureTable) -> None:
+    features, n = table.features, len(table.features) if table.features.ndim else 0
+    if features.ndim != 2 or 0 in features.shape or not np.issubdtype(features.dtype, np.floating):
+        raise UserError(f"the features in '{table.path}' are {features.dtype} {features.shape}, not floats (n, d).")
+    for name, array, kinds in (("labels", table.labels, "Uiu"), ("splits", table.splits, "U")):
+        if array.shape != (n,) or array.dtype.kind not in kinds:
+            raise UserError(
+                f"the {name} in '{table.path}' are {array.dtype} {array.shape}, but must be "
+                f"{'text' if kinds == 'U' else 'class names or numbers'}, one for each of the {n} features."
+            )
+
+
+def _read_npz(path: Path) -> FeatureTable:
+    with np.load(path, allow_pickle=False) as arrays:
+        names = set(arrays.files)
+        small = {name: arrays[name] for name in (*COLUMNS.values(), "classes", "about") if name in names - {"features"}}
+    if "features" not in names:
+        raise KeyError("features")
+    return FeatureTable(
+        path=path,
+        features=_map_array(path, "features"),
+        labels=small["labels"],
+        splits=small["splits"],
+        classes=tuple(small["classes"].tolist()) if "classes" in small else (),
+        about=json.loads(str(small["about"])) if "about" in small else {},
+    )
+
+
+def _map_array(path: Path, name: str) -> NDArray[Any]:
+    """An array of an .npz as a memory map; read into memory where it is compressed or empty."""
+    with ZipFile(path) as archive, path.open("rb") as file:
+        member = archive.getinfo(f"{name}.npy")
+        file.seek(member.header_offset + 26)  # the lengths of the name and of the extra field, before the data
+        file.seek(sum(unpack("<HH", file.read(4))), 1)
+        if member.compress_type == ZIP_STORED and np.lib.format.read_magic(file) == (1, 0):
+            shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+            if 0 not in shape and shape and not fortran_order and not dtype.hasobject:
+                return np.memmap(path, dtype, "r", file.tell(), shape)
+    with np.load(path, allow_pickle=False) as arrays:
+        return np.asarray(arrays[name])
+
+
+def _read_parquet(path: Path) -> FeatureTable:
+    _, parquet = pyarrow()
+    names = parquet.read_schema(path).names
+    for column in COLUMNS:
+        if column not in names:
+            raise KeyError(column)
+    table = parquet.read_table(path, columns=list(COLUMNS))
+    metadata = table.schema.metadata or {}
+    labels, splits = (np.array(table.column(name).to_pylist()) for name in ("label", "split"))
+    features = table.column("feature").combine_chunks()
+    return FeatureTable(
+        path=path,
+        features=features.flatten().to_numpy().reshape(len(features), -1),
+        labels=labels,
+        splits=splits,
+        classes=tuple(json.loads(metadata.get(b"classes", b"[]"))),
+        about=json.loads(metadata.get(b"phinets", b"{}")),
+    )
+
+
+def pyarrow() -> tuple[Any, Any]:
+    """pyarrow and pyarrow.parquet, or an error that names the package to install."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise UserError(
+            "a .parquet file needs pyarrow, which is not installed: pip install 'phinets[parquet]'. Or use .npz."
+        ) from None
+
+
+READERS: Mapping[str, Callable[[Path], FeatureTable]] = {".npz": _read_npz, ".parquet": _read_parquet}

@@ -13,8 +13,15 @@ from phinets.config.evaluation import EvalOptions
 from phinets.config.run import DataOptions, EvalConfig
 from phinets.data import BadImages, ImageSet, load
 from phinets.evaluation.encoders import LoadedEncoder, data_options_of, load_encoder, resolve_options, view_plan_of
-from phinets.evaluation.feature_files import FeatureTable, is_feature_file, read_feature_table
-from phinets.evaluation.features import FeatureExtractor, FeatureSet, require_classes, split_protocol
+from phinets.evaluation.features import (
+    FeatureExtractor,
+    FeatureSet,
+    FeatureTable,
+    is_feature_file,
+    read_feature_table,
+    require_classes,
+    split_protocol,
+)
 from phinets.runtime.devices import pick_device
 from phinets.views import random_stream
 
@@ -89,14 +96,27 @@ def open_target(place: Path, options: EvalOptions) -> EvalSetup | FeatureTable:
     ]
     if names:
         raise UserError(
-            f"'{place}' holds features that are already computed. Leave out {', '.join(names)}; only --k, --temperature "
-            "and --device apply."
+            f"'{place}' holds features that are already computed. Leave out {', '.join(names)}: only --k, "
+            "--temperature and --device apply."
         )
     return read_feature_table(place)
 
 
 def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
-    """The encoder at a place with the images that it is evaluated on; unset options are its run's."""
+    """The encoder at a place with the images that it is evaluated on.
+
+    Args:
+        place: a run folder, one of its checkpoints, or a weights file.
+        options: which encoder and which images; unset options are the run's.
+
+    Returns:
+        The encoder on its device, with labeled train and test images.
+
+    Raises:
+        UserError: where there is no encoder at `place`, or the images have fewer than two classes.
+    """
+    if is_feature_file(place):
+        raise UserError(f"'{place}' holds features, but this command needs images. Give a run or weights.")
     options = resolve_options(options)
     loaded = load_encoder(place, options.encoder, options.backbone)
     name, source = _data(options, loaded)

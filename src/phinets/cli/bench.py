@@ -1,13 +1,14 @@
-"""`phinets bench cost`: the paper's two tables of computational costs, measured here."""
+"""`phinets bench`: time and memory of the learners on this device, beside the paper's tables of costs."""
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Action, Outcome, parse_words, run_action
 from phinets.config.errors import UserError
 from phinets.config.jobs import EPOCHS, IMAGES, REFERENCE
 from phinets.config.methods import METHODS, method
@@ -25,21 +26,21 @@ class CostOptions:
     """
 
     recipe: str = "default"
-    """Gives the backbone, the heads, the size of the images and the optimizer; `paper` gives the paper's own."""
+    """The recipe of the backbone, heads, image size and optimizer; `paper` is the paper's."""
     batches: tuple[int, ...] = (64, 128)
-    """Images per step. The paper's are 128 and 1024."""
+    """Images per step; the paper uses 128 and 1024."""
     methods: tuple[str, ...] = tuple(METHODS)
-    """Which learners; unset: all. SimSiam, whom the others are measured against, always takes part."""
+    """Methods to measure; unset: all. SimSiam, the reference, is always measured."""
     rounds: int = 5
-    """How often each learner takes its turn."""
+    """Number of measurements of each learner, in turn."""
     backbone: str | None = None
-    """Another encoder than the recipe's; `phinets list backbones` shows all."""
+    """Another backbone than the recipe's; `phinets list backbones` shows all."""
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
     precision: Literal["auto", "fp32", "bf16", "fp16", "fp64"] = "auto"
-    """Autocast; auto takes bf16 (else fp16) on CUDA and fp32 elsewhere."""
+    """Autocast; auto: bf16 (else fp16) on CUDA, fp32 elsewhere."""
     json: bool = False
-    """Print one JSON document: what was measured, how, and the paper's figures."""
+    """Print one JSON document: measurements, protocol, and the paper's figures."""
 
     def __post_init__(self) -> None:
         if not self.methods or not self.batches:
@@ -48,38 +49,38 @@ class CostOptions:
         for name in self.methods:
             method(name)
         if min(self.batches) < 2:
-            raise UserError(f"a batch of {min(self.batches)} can't be: batch norm needs at least two images.")
+            raise UserError(f"the smallest batch is {min(self.batches)}, but batch norm needs at least two images.")
         if self.rounds < 1:
             raise UserError(f"rounds is {self.rounds}, but must be at least 1.")
 
     @property
     def config(self) -> PretrainConfig:
-        """The run whose steps are measured, whatever the learner and the batch."""
+        """The run whose steps are measured; method and batch vary."""
         base = recipe(self.recipe)
         compute = replace(base.compute, device=self.device, precision=self.precision)
         return replace(base, backbone=self.backbone or base.backbone, compute=compute)
 
 
-def command(words: list[str]) -> Outcome:
-    """Measure, and lay the paper's figures beside it."""
+def cost(words: list[str]) -> Outcome:
+    """Measure the learners, and show the paper's figures beside them."""
     options = parse_words(CostOptions, "bench cost", words)
-    document = _measured(options, options.config)
+    document = _measure(options, options.config)
     return Outcome(document, lambda console: _show(console, document))
 
 
-def _measured(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
-    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else torch's profiler tells of every start; read when torch loads
+def _measure(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # silences torch's profiler; read when torch loads
     with exit_on_interrupt():
         from phinets.runs.cost import PROTOCOL, costs
         from phinets.runtime.devices import Precision, pick_device
         from phinets.runtime.environment import environment
 
     device = pick_device(config.compute.device)
-    made_with = environment(config.seed, device, Precision(config.compute.precision, device).name)
+    env = environment(config.seed, Precision(config.compute.precision, device))
     names = options.methods if REFERENCE in options.methods else (REFERENCE, *options.methods)
     rows = []
     for batch in dict.fromkeys(options.batches):
-        print(f"batch {batch}: {len(names)} learners in turn, rounds: {options.rounds} …", file=sys.stderr)
+        print(f"batch {batch}: {len(names)} learners, {options.rounds} rounds …", file=sys.stderr)
         rows += cost_rows(costs(replace(config, batch=batch), names, options.rounds, device))
     return {
         "recipe": options.recipe,
@@ -88,8 +89,8 @@ def _measured(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
         "image_size": config.source.image_size,
         "optimizer": config.optimization.optimizer,
         "rounds": options.rounds,
-        **{name: made_with[name] for name in ("device", "device_name", "threads", "precision", "phinets", "commit")},
-        "torch": made_with["packages"]["torch"],
+        **{name: env[name] for name in ("device", "device_name", "threads", "precision", "phinets", "commit")},
+        "torch": env["packages"]["torch"],
         "protocol": PROTOCOL,
         "rows": rows,
     }
@@ -105,11 +106,8 @@ def _show(console: Console, document: dict[str, Any]) -> None:
     rows = document["rows"]
     console.print(head, highlight=False, markup=False)
     for table in (memory_table(rows), time_table(rows)):
-        console.print()
-        console.print(table, highlight=False)
-    console.print()
-    for line in _notes(document):
-        console.print(line, highlight=False, markup=False)
+        console.print("", table, highlight=False, sep="\n")
+    console.print("", *_notes(document), highlight=False, markup=False, sep="\n")
 
 
 def _widths(widths: tuple[int, ...] | None) -> str:
@@ -117,14 +115,21 @@ def _widths(widths: tuple[int, ...] | None) -> str:
 
 
 def _notes(document: dict[str, Any]) -> list[str]:
-    """What the tables need said about them."""
-    told = [
-        "Memory: weights, optimizer state and what torch allocates at the worst moment of a step, without the views.",
-        f"Extrapolated: {EPOCHS} epochs of {IMAGES:,} images, were every step like those measured; making views and "
-        "judging not included.",
+    """Notes below the tables."""
+    notes = [
+        "Memory: weights, optimizer state and what torch allocates at the peak of a step, without the views.",
+        f"Extrapolated: {EPOCHS} epochs of {IMAGES:,} images at the measured speed, without views and evaluation.",
     ]
     if all(row["bytes"] is None and not row["out_of_memory"] for row in document["rows"]):
-        told[0] = f"Memory is not measured on {document['device']}: torch counts it on CUDA and CPU only."
+        notes[0] = f"Memory is not measured on {document['device']}, only on CUDA and CPU."
     if any(row["paper"] for row in document["rows"]):
-        told.append("Paper: ResNet-18 on its GPU, so compare the ratios; its table of times has one X-PhiNet.")
-    return told
+        notes.append("Paper: ResNet-18 on its GPU, so compare the ratios; its table of times has one X-PhiNet.")
+    return notes
+
+
+ACTIONS: Mapping[str, Action] = {"cost": Action("time and memory of a step of every learner, by batch size", cost)}
+
+
+def command(words: list[str]) -> Outcome:
+    """Run one of the actions."""
+    return run_action("bench", ACTIONS, "phinets bench cost --batches 128 1024", words)
