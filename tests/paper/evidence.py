@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from phinets.paper.claims import Evidence
+from phinets.paper.rules import Evidence
 
 Cells = Mapping[str, Mapping[str, Sequence[float | None]]]
 

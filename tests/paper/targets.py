@@ -7,8 +7,8 @@ from zlib import crc32
 
 from phinets.config.jobs import Health, PretrainJob, Result
 from phinets.config.run import PretrainConfig
-from phinets.paper.claims import Claim, Rule
 from phinets.paper.plan import Cell, Table, Target
+from phinets.paper.rules import Claim, Rule
 from phinets.paper.scales import SCALES
 
 POCKET, SMOKE = SCALES["pocket"], SCALES["smoke"]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from phinets.paper.bootstrap import Array, estimated
-from phinets.paper.comparing import difference
+from phinets.paper.rules import Array, bootstrap, difference
 
 
 def noisy(*shape: int) -> Array:
@@ -29,7 +28,7 @@ def every_draw(cells: Array) -> Array:
 @pytest.mark.parametrize(("settings", "seeds"), [(1, 2), (1, 3), (2, 2)])
 def test_where_few_draws_exist_the_interval_is_that_of_all_of_them(settings: int, seeds: int) -> None:
     cells = noisy(2, settings, seeds)
-    found, all_of_them = estimated(cells, difference, "points", settings_too=True), every_draw(cells)
+    found, all_of_them = bootstrap(cells, difference, "points", resample_settings=True), every_draw(cells)
     assert found.low == pytest.approx(all_of_them.min())
     assert found.high == pytest.approx(all_of_them.max())
     assert found.size == pytest.approx((cells[0] - cells[1]).mean())
@@ -38,7 +37,7 @@ def test_where_few_draws_exist_the_interval_is_that_of_all_of_them(settings: int
 @pytest.mark.parametrize(("settings", "seeds"), [(3, 3), (2, 4), (1, 5)])
 def test_where_more_exist_a_fortieth_of_them_lies_beyond_each_end(settings: int, seeds: int) -> None:
     cells = noisy(2, settings, seeds)
-    found, all_of_them = estimated(cells, difference, "points", settings_too=True), every_draw(cells)
+    found, all_of_them = bootstrap(cells, difference, "points", resample_settings=True), every_draw(cells)
     below, above = (all_of_them < found.low).mean(), (all_of_them > found.high).mean()
     assert 0.015 < below < 0.035  # 2,000 draws: ± 3 standard errors of a share of 1/40
     assert 0.015 < above < 0.035
@@ -46,7 +45,7 @@ def test_where_more_exist_a_fortieth_of_them_lies_beyond_each_end(settings: int,
 
 def test_with_one_setting_the_interval_is_scipy_s_percentile_bootstrap_of_the_differences() -> None:
     cells = noisy(2, 1, 12)
-    found = estimated(cells, difference, "points", settings_too=True)
+    found = bootstrap(cells, difference, "points", resample_settings=True)
     theirs = stats.bootstrap(
         ((cells[0] - cells[1])[0],), np.mean, method="percentile", n_resamples=50_000, rng=np.random.default_rng(1)
     ).confidence_interval
@@ -57,14 +56,14 @@ def test_with_one_setting_the_interval_is_scipy_s_percentile_bootstrap_of_the_di
 
 def test_what_seeds_have_in_common_cancels() -> None:
     common = 100 * noisy(1, 2, 6)
-    found = estimated(np.concatenate([common + 1, common]), difference, "points", settings_too=True)
+    found = bootstrap(np.concatenate([common + 1, common]), difference, "points", resample_settings=True)
     assert (found.size, found.low, found.high) == pytest.approx((1, 1, 1))
 
 
 def test_settings_that_disagree_widen_the_interval_only_when_they_are_drawn() -> None:
     cells = np.zeros((2, 2, 3))
     cells[0, 1] = 10.0
-    drawn, kept = (estimated(cells, difference, "points", settings_too=too) for too in (True, False))
+    drawn, kept = (bootstrap(cells, difference, "points", resample_settings=too) for too in (True, False))
     assert (drawn.low, drawn.high) == (0, 10)
     assert (kept.low, kept.high) == (5, 5)
     assert drawn.size == kept.size == 5
@@ -72,19 +71,19 @@ def test_settings_that_disagree_widen_the_interval_only_when_they_are_drawn() ->
 
 def test_a_seed_without_a_number_is_left_out_and_the_fewest_seeds_are_told() -> None:
     cells = np.array([[[1.0, 3.0, np.nan]], [[0.0, 0.0, 0.0]]])
-    found = estimated(cells, difference, "points", settings_too=True)
+    found = bootstrap(cells, difference, "points", resample_settings=True)
     assert (found.size, found.low, found.high, found.seeds) == (2, 1, 3, 2)
 
 
 def test_the_same_cells_give_the_same_interval() -> None:
-    one, other = (estimated(noisy(2, 3, 4), difference, "points", settings_too=True) for _ in range(2))
+    one, other = (bootstrap(noisy(2, 3, 4), difference, "points", resample_settings=True) for _ in range(2))
     assert one == other
 
 
 def one_sided(seeds: int, times: int = 400) -> float:
     """How often the interval of a difference that is chance alone lies on one side of 0."""
     random = np.random.default_rng(0)
-    found = [estimated(random.normal(size=(2, 1, seeds)), difference, "", settings_too=True) for _ in range(times)]
+    found = [bootstrap(random.normal(size=(2, 1, seeds)), difference, "", resample_settings=True) for _ in range(times)]
     return float(np.mean([effect.low > 0 or effect.high < 0 for effect in found]))
 
 

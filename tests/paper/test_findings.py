@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from phinets.config.jobs import Result
-from phinets.paper.claims import Evidence
-from phinets.paper.findings import TableFound, found
-from phinets.paper.numbers import printed
+from phinets.paper.findings import TableResult, target_result
+from phinets.paper.numbers import paper_numbers
 from phinets.paper.plan import Table
-from phinets.paper.rules import Higher, Peaks, Stated
+from phinets.paper.rules import AllHold, Evidence, Higher, Peaks
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from tests.paper.targets import POCKET, SMOKE, Numbers, results, table, target
@@ -27,12 +26,12 @@ NUMBERS: Numbers = {
 HIGHER = Higher(table="t", over=("a",), under=("c",))
 
 
-def judged(numbers: Numbers = NUMBERS, **more: Any) -> TableFound:
+def judged(numbers: Numbers = NUMBERS, **more: Any) -> TableResult:
     made = table(numbers, **more)
-    return found(target(made), POCKET, results(made, numbers)).tables[0]
+    return target_result(target(made), POCKET, results(made, numbers)).tables[0]
 
 
-def best(filled: TableFound) -> set[tuple[str, str]]:
+def best(filled: TableResult) -> set[tuple[str, str]]:
     return {place for place, cell in filled.at.items() if cell.best}
 
 
@@ -100,7 +99,7 @@ def lossy() -> tuple[Table, dict[str, Result]]:
 
 def test_collapsed_seeds_keep_their_numbers_and_all_that_are_lost_are_counted() -> None:
     made, done = lossy()
-    cell = found(target(made), POCKET, done).tables[0].at["a", "x"]
+    cell = target_result(target(made), POCKET, done).tables[0].at["a", "x"]
     assert cell.values == (70.0, 10.0, None, None, None)
     assert (cell.mean, cell.n, cell.lost, cell.failed, cell.missing) == (40.0, 2, 2, 1, 1)
 
@@ -108,7 +107,7 @@ def test_collapsed_seeds_keep_their_numbers_and_all_that_are_lost_are_counted() 
 def test_a_claim_counts_the_lost_seeds_of_the_cells_that_it_rests_on() -> None:
     made, done = lossy()
     other = Higher(table="t", over=("c",), under=("c",))
-    claims = found(target(made, rules=(HIGHER, other)), POCKET, done).claims
+    claims = target_result(target(made, rules=(HIGHER, other)), POCKET, done).claims
     assert [claim.lost for claim in claims] == [2, 0]
     assert claims[0].effect is not None
     assert claims[0].effect.seeds == 2
@@ -122,14 +121,14 @@ def test_a_number_that_is_not_finite_is_none() -> None:
 def test_verdicts_are_the_rule_s() -> None:
     made = table(NUMBERS)
     rules = (HIGHER, Higher(table="t", over=("c",), under=("a",)), Higher(table="t", over=("a",), under=("b",)))
-    claims = found(target(made, rules=rules), POCKET, results(made, NUMBERS)).claims
+    claims = target_result(target(made, rules=rules), POCKET, results(made, NUMBERS)).claims
     assert [claim.verdict for claim in claims] == ["holds", "does not hold", "can't tell"]
     assert len({claim.why for claim in claims}) == 3
 
 
 def why(numbers: Numbers, rule: Higher | Peaks = HIGHER) -> tuple[str, str, bool]:
     made = table(numbers)
-    (claim,) = found(target(made, rules=(rule,)), POCKET, results(made, numbers)).claims
+    (claim,) = target_result(target(made, rules=(rule,)), POCKET, results(made, numbers)).claims
     return claim.verdict, claim.why, claim.effect is None
 
 
@@ -146,8 +145,8 @@ def test_what_can_t_be_told_is_told_with_its_reason() -> None:
 def test_nothing_is_decided_by_smoke_but_what_needs_no_learning() -> None:
     numbers: Numbers = {**NUMBERS, ("s", "z"): (1.0,)}
     made = table(numbers)
-    rules = (HIGHER, Stated(table="t", rows=("s",), column="z"))
-    claims = found(target(made, rules=rules), SMOKE, results(made, numbers)).claims
+    rules = (HIGHER, AllHold(table="t", rows=("s",), column="z"))
+    claims = target_result(target(made, rules=rules), SMOKE, results(made, numbers)).claims
     assert [claim.verdict for claim in claims] == ["can't tell", "holds"]
     assert "too short" in claims[0].why
     assert claims[1].why == "1 of 1 statements hold."
@@ -158,7 +157,7 @@ def test_an_effect_is_told_in_the_table_s_unit() -> None:
     percent = table(NUMBERS)
     units = []
     for made in (hours, percent):
-        (claim,) = found(target(made, rules=(HIGHER,)), POCKET, results(made, NUMBERS)).claims
+        (claim,) = target_result(target(made, rules=(HIGHER,)), POCKET, results(made, NUMBERS)).claims
         assert claim.effect is not None
         units.append(claim.effect.unit)
     assert units == ["h", "points"]
@@ -167,7 +166,7 @@ def test_an_effect_is_told_in_the_table_s_unit() -> None:
 def test_the_paper_s_number_stands_beside_ours() -> None:
     numbers: Numbers = {("CIFAR-5m", "BYOL"): (70.0, 71.0), ("CIFAR-5m", "Another"): (1.0,)}
     cells = judged(numbers, name="cifar5m").at
-    assert cells["CIFAR-5m", "BYOL"].printed == printed("cifar5m")["CIFAR-5m", "BYOL"]
+    assert cells["CIFAR-5m", "BYOL"].printed == paper_numbers("cifar5m")["CIFAR-5m", "BYOL"]
     assert cells["CIFAR-5m", "Another"].printed is None
 
 
@@ -175,12 +174,12 @@ def test_results_of_other_targets_are_left_aside() -> None:
     made, other = table(NUMBERS), table({("elsewhere", "x"): (1.0,)})
     mine = results(made, NUMBERS)
     everything = {**mine, **results(other, {("elsewhere", "x"): (1.0,)})}
-    assert found(target(made), POCKET, everything).results == mine
+    assert target_result(target(made), POCKET, everything).results == mine
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_before_anything_is_run_every_target_is_empty_and_open(name: str) -> None:
-    nothing = found(TARGETS[name], SMOKE, {})
+    nothing = target_result(TARGETS[name], SMOKE, {})
     cells = [cell for filled in nothing.tables for cell in filled.cells]
     assert all(cell.n == 0 and cell.missing == len(cell.cell.jobs) and not cell.best for cell in cells)
     assert {claim.verdict for claim in nothing.claims} <= {"can't tell"}
@@ -200,7 +199,7 @@ def test_every_claim_rests_on_cells_that_its_target_has(scale: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_paper_s_numbers_find_their_cells(name: str) -> None:
     for made in TARGETS[name].tables(SCALES["paper"]):
-        assert set(printed(made.name)) <= set(made.at), made.name
+        assert set(paper_numbers(made.name)) <= set(made.at), made.name
 
 
 def test_every_table_of_the_paper_s_numbers_belongs_to_a_target() -> None:
@@ -211,4 +210,4 @@ def test_every_table_of_the_paper_s_numbers_belongs_to_a_target() -> None:
 def test_what_a_cell_s_work_begins_with_is_among_the_results() -> None:
     which = next(one for one in TARGETS.values() if any(job.requires for job in one.jobs(SMOKE).values()))
     done = {name: Result(job=job, numbers={}) for name, job in which.jobs(SMOKE).items()}
-    assert found(which, SMOKE, done).results == done
+    assert target_result(which, SMOKE, done).results == done

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from phinets.paper.numbers import Printed, printed
+from phinets.paper.numbers import PaperNumber, paper_numbers
 
 CHECKSUMS: dict[str, dict[str, tuple[int, float, float, float, int]]] = {
     "imagenet-weight-decay": {
@@ -196,14 +196,14 @@ SPOTS = [
 ]
 
 
-def row_of(table: str, row: str) -> list[Printed]:
-    return [cell for (name, _), cell in printed(table).items() if name == row]
+def row_of(table: str, row: str) -> list[PaperNumber]:
+    return [cell for (name, _), cell in paper_numbers(table).items() if name == row]
 
 
 def test_the_file_holds_these_tables_with_these_rows_and_no_others() -> None:
     document = yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8"))
     assert {table: list(of["rows"]) for table, of in document.items()} == {t: list(of) for t, of in CHECKSUMS.items()}
-    assert sum(len(printed(table)) for table in document) == 475
+    assert sum(len(paper_numbers(table)) for table in document) == 475
 
 
 @pytest.mark.parametrize(("table", "row"), [(table, row) for table, rows in CHECKSUMS.items() for row in rows])
@@ -222,7 +222,7 @@ def test_every_row_adds_up_to_what_the_paper_s_row_adds_up_to(table: str, row: s
 def test_a_cell_is_found_by_the_names_of_its_row_and_column(
     table: str, row: str, column: str, mean: float | None, spread: float | None, bold: bool
 ) -> None:
-    assert printed(table)[row, column] == Printed(mean=mean, spread=spread, bold=bold)
+    assert paper_numbers(table)[row, column] == PaperNumber(mean=mean, spread=spread, bold=bold)
 
 
 def test_the_spots_touch_every_kind_of_table() -> None:
@@ -231,4 +231,4 @@ def test_the_spots_touch_every_kind_of_table() -> None:
 
 
 def test_a_table_that_the_paper_does_not_print_has_no_numbers() -> None:
-    assert printed("cifar10-weight-decay-methods") == {}
+    assert paper_numbers("cifar10-weight-decay-methods") == {}

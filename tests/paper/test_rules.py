@@ -6,9 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phinets.paper.claims import Effect, Evidence
-from phinets.paper.comparing import OnATable
-from phinets.paper.rules import Comparable, Drop, Higher, Lost, Peaks, Stated, Steadier, Trend
+from phinets.paper.rules import (
+    AllHold,
+    Collapse,
+    Comparable,
+    Drop,
+    Effect,
+    Evidence,
+    Higher,
+    Peaks,
+    Steadier,
+    TableRule,
+    Trend,
+)
 from tests.paper.evidence import Cells, evidence, turned
 
 WAVE = (0.0, 0.1, -0.1)
@@ -25,7 +35,7 @@ TABLE = {
     "c": {"0": noisy(55), "1": noisy(58), "2": noisy(50)},
 }
 HIGHER = Higher(table="t", over=("a",), under=("b", "c"))
-RULES: list[OnATable] = [
+RULES: list[TableRule] = [
     HIGHER,
     replace(HIGHER, by="worst"),
     Comparable(table="t", one="b", other="c", within=20),
@@ -57,12 +67,12 @@ def changed(cells: Cells, change: Any) -> Cells:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_far_above_the_noise_every_claim_holds(rule: OnATable) -> None:
+def test_far_above_the_noise_every_claim_holds(rule: TableRule) -> None:
     assert verdict(rule, TABLE) == "holds"
 
 
 @pytest.mark.parametrize("rule", [r for r in RULES if not isinstance(r, Comparable | Steadier)], ids=repr)
-def test_turned_around_it_does_not(rule: OnATable) -> None:
+def test_turned_around_it_does_not(rule: TableRule) -> None:
     assert verdict(rule, changed(TABLE, lambda value: -value)) == "does not hold"
 
 
@@ -71,7 +81,7 @@ def test_the_unsteadier_of_two_is_not_the_steadier() -> None:
 
 
 @pytest.mark.parametrize("rule", [r for r in RULES if not isinstance(r, Comparable | Drop)], ids=repr)
-def test_where_all_are_equal_nothing_can_be_told(rule: OnATable) -> None:
+def test_where_all_are_equal_nothing_can_be_told(rule: TableRule) -> None:
     flat = {row: {column: noisy(50) for column in of} for row, of in TABLE.items()}
     assert effect(rule, flat).size == pytest.approx(0, abs=1e-12)
     assert verdict(rule, changed(flat, round)) == "can't tell"
@@ -84,14 +94,14 @@ def test_equals_are_comparable_and_neither_drops() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_one_seed_says_nothing_of_chance(rule: OnATable) -> None:
+def test_one_seed_says_nothing_of_chance(rule: TableRule) -> None:
     single = {row: {column: seeds[:1] for column, seeds in of.items()} for row, of in TABLE.items()}
     assert effect(rule, single).size == pytest.approx(effect(rule, TABLE).size)
     assert verdict(rule, single) == "can't tell"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_cell_with_one_seed_is_enough_for_that(rule: OnATable) -> None:
+def test_a_cell_with_one_seed_is_enough_for_that(rule: TableRule) -> None:
     name = rule.compared[-1]
     cells: Cells = {**TABLE, name: {**TABLE[name], "1": (TABLE[name]["1"][0], None, None)}}
     assert effect(rule, cells).seeds == 1
@@ -100,26 +110,26 @@ def test_a_cell_with_one_seed_is_enough_for_that(rule: OnATable) -> None:
 
 @pytest.mark.parametrize("empty", [(), (None, None, None)])
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_without_a_cell_s_numbers_there_is_no_effect(rule: OnATable, empty: tuple[None, ...]) -> None:
+def test_without_a_cell_s_numbers_there_is_no_effect(rule: TableRule, empty: tuple[None, ...]) -> None:
     name = rule.compared[-1]
     assert rule.effect(evidence({**TABLE, name: {**TABLE[name], "1": empty}})) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_setting_or_a_name_that_the_table_lacks_leaves_no_effect(rule: OnATable) -> None:
+def test_a_setting_or_a_name_that_the_table_lacks_leaves_no_effect(rule: TableRule) -> None:
     assert replace(rule, at=("0", "1", "2", "7")).effect(evidence(TABLE)) is None
     assert replace(rule, table="another").effect(evidence(TABLE)) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_constant_on_all_numbers_changes_nothing(rule: OnATable) -> None:
+def test_a_constant_on_all_numbers_changes_nothing(rule: TableRule) -> None:
     shifted = effect(rule, changed(TABLE, lambda value: value + 1000))
     plain = effect(rule, TABLE)
     assert (shifted.size, shifted.low, shifted.high) == pytest.approx((plain.size, plain.low, plain.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_in_another_unit_the_effect_is_the_same_in_it(rule: OnATable) -> None:
+def test_in_another_unit_the_effect_is_the_same_in_it(rule: TableRule) -> None:
     if isinstance(rule, Drop):
         rule = replace(rule, by=0.0)
     tenfold, plain = effect(rule, changed(TABLE, lambda value: 10 * value)), effect(rule, TABLE)
@@ -129,24 +139,24 @@ def test_in_another_unit_the_effect_is_the_same_in_it(rule: OnATable) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_the_order_of_the_seeds_does_not_change_the_effect(rule: OnATable) -> None:
+def test_the_order_of_the_seeds_does_not_change_the_effect(rule: TableRule) -> None:
     mixed = {row: {column: tuple(reversed(seeds)) for column, seeds in of.items()} for row, of in TABLE.items()}
     assert effect(rule, mixed).size == pytest.approx(effect(rule, TABLE).size)
     assert verdict(rule, mixed) == verdict(rule, TABLE)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_names_on_columns_are_judged_as_those_on_rows(rule: OnATable) -> None:
+def test_names_on_columns_are_judged_as_those_on_rows(rule: TableRule) -> None:
     assert effect(replace(rule, along="columns"), turned(TABLE)) == effect(rule, TABLE)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_all_settings_are_meant_where_none_is_named(rule: OnATable) -> None:
+def test_all_settings_are_meant_where_none_is_named(rule: TableRule) -> None:
     assert effect(replace(rule, at=("0", "1", "2")), TABLE) == effect(rule, TABLE)
 
 
-@pytest.mark.parametrize("rule", [*RULES, Lost(table="t", names=("a", "c"))], ids=repr)
-def test_it_rests_on_every_name_in_every_setting(rule: OnATable) -> None:
+@pytest.mark.parametrize("rule", [*RULES, Collapse(table="t", names=("a", "c"))], ids=repr)
+def test_it_rests_on_every_name_in_every_setting(rule: TableRule) -> None:
     expected = {("t", name, setting) for name in rule.compared for setting in "02"}
     places = replace(rule, at=("0", "2")).places(evidence(TABLE))
     assert set(places) == expected
@@ -235,7 +245,7 @@ def test_trends_need_two_settings_and_peaks_three() -> None:
 
 def lost(seeds: tuple[bool | None, ...], *, claimed: bool = True) -> tuple[float, str]:
     made = evidence({"a": {"0": WAVE, "1": WAVE}}, {"a": {"0": seeds, "1": seeds}})
-    rule = Lost(table="t", names=("a",), lost=claimed)
+    rule = Collapse(table="t", names=("a",), lost=claimed)
     found = rule.effect(made)
     assert found is not None
     return found.size, rule.verdict(found)
@@ -255,19 +265,19 @@ def test_a_seed_of_which_it_is_not_known_whether_it_is_lost_is_not_counted() -> 
     assert lost((True, True, None)) == (0.5, "holds")
     assert lost((True, None, None)) == (0.5, "can't tell")
     unknown = evidence({"a": {"0": WAVE}}, {"a": {"0": (None, None)}})
-    assert Lost(table="t", names=("a",)).effect(unknown) is None
+    assert Collapse(table="t", names=("a",)).effect(unknown) is None
 
 
 def test_a_diverged_seed_counts_as_lost_though_it_has_no_number() -> None:
     made = evidence({"a": {"0": (None, None, None)}}, {"a": {"0": (True, True, True)}})
-    found = Lost(table="t", names=("a",)).effect(made)
+    found = Collapse(table="t", names=("a",)).effect(made)
     assert found is not None
     assert (found.size, found.seeds) == (0.5, 3)
 
 
-def stated(*held: float | None) -> tuple[Stated, Evidence]:
+def stated(*held: float | None) -> tuple[AllHold, Evidence]:
     made = evidence({f"s{n}": {"as printed": (value,)} for n, value in enumerate(held)})
-    return Stated(table="t", rows=tuple(f"s{n}" for n in range(len(held))), column="as printed"), made
+    return AllHold(table="t", rows=tuple(f"s{n}" for n in range(len(held))), column="as printed"), made
 
 
 def test_statements_must_all_hold_and_need_no_seeds() -> None:
@@ -284,8 +294,8 @@ def test_a_statement_that_nobody_checked_leaves_no_effect() -> None:
     assert rule.effect(made) is None
 
 
-@pytest.mark.parametrize("rule", [*RULES, Lost(table="t", names=("a", "c"))], ids=repr)
-def test_a_rule_names_what_it_compares(rule: OnATable) -> None:
+@pytest.mark.parametrize("rule", [*RULES, Collapse(table="t", names=("a", "c"))], ids=repr)
+def test_a_rule_names_what_it_compares(rule: TableRule) -> None:
     assert all(name in rule.describe().replace(",", " ").split() for name in rule.compared)
 
 

@@ -11,8 +11,8 @@ import yaml
 from phinets.config.errors import UserError
 from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, Job, RunJob
 from phinets.config.methods import METHODS
-from phinets.paper.learners import LEARNERS
-from phinets.paper.numbers import printed
+from phinets.paper.grids import LEARNERS
+from phinets.paper.numbers import paper_numbers
 from phinets.paper.plan import Table, with_seeds
 from phinets.paper.scales import SCALES, Scale, scale
 from phinets.paper.targets import TARGETS, target
@@ -86,7 +86,7 @@ def test_two_pieces_of_work_have_one_key_only_if_they_are_the_same(at: str) -> N
 
 @pytest.mark.parametrize("of_paper", yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8")))
 def test_the_cells_at_the_paper_s_scale_are_those_that_it_prints_in_its_order(of_paper: str) -> None:
-    assert list(all_tables("paper")[of_paper].at) == list(printed(of_paper))
+    assert list(all_tables("paper")[of_paper].at) == list(paper_numbers(of_paper))
 
 
 @EACH

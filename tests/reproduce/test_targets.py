@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from phinets.paper.findings import found
+from phinets.paper.findings import target_result
 from phinets.paper.targets import TARGETS
 from phinets.reproduce.engines import LocalEngine
 from phinets.reproduce.execute import Resources
@@ -38,7 +38,7 @@ def test_a_target_runs_and_every_cell_has_a_number_or_its_reason(name: str, work
     results = store.results(jobs)
     assert results.keys() == jobs.keys()
     assert not failures(results)
-    filled = found(target, SMOKE, results)
+    filled = target_result(target, SMOKE, results)
     for table in filled.tables:
         for cell in table.cells:
             reasons = [results[job.key].health for job in cell.cell.jobs]

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from phinets.config.jobs import Result
-from phinets.paper.claims import Claim, Effect, Evidence, Place, VerdictWord
-from phinets.paper.numbers import Printed, printed
+from phinets.paper.numbers import PaperNumber, paper_numbers
 from phinets.paper.plan import Better, Cell, Table, Target
-from phinets.paper.rules import Stated
+from phinets.paper.rules import AllHold, Claim, Effect, Evidence, Place, VerdictWord
 from phinets.paper.scales import Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellFound:
+class CellResult:
     """A cell with what its runs came to, by seed."""
 
     cell: Cell
@@ -27,7 +26,7 @@ class CellFound:
     missing: int
     """Seeds that nobody has run yet."""
     best: bool
-    printed: Printed | None
+    printed: PaperNumber | None
     """What the paper has here."""
 
     @property
@@ -52,20 +51,20 @@ class CellFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFound:
+class TableResult:
     """A table, filled."""
 
     table: Table
-    cells: tuple[CellFound, ...]
+    cells: tuple[CellResult, ...]
 
     @property
-    def at(self) -> Mapping[tuple[str, str], CellFound]:
+    def at(self) -> Mapping[tuple[str, str], CellResult]:
         """The cells by row and column."""
         return {(found.cell.row, found.cell.column): found for found in self.cells}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimFound:
+class ClaimResult:
     """A claim, judged."""
 
     claim: Claim
@@ -79,22 +78,22 @@ class ClaimFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetFound:
+class TargetResult:
     """A target at a scale: all that a report needs."""
 
     target: Target
     scale: Scale
-    tables: tuple[TableFound, ...]
-    claims: tuple[ClaimFound, ...]
+    tables: tuple[TableResult, ...]
+    claims: tuple[ClaimResult, ...]
     results: Mapping[str, Result]
     """By key; of all work of the target that is done or has failed."""
 
 
-Done = Mapping[Place, tuple[Result | None, ...]]
+CellJobs = Mapping[Place, tuple[Result | None, ...]]
 """The results behind each cell, by seed; None where there is none yet."""
 
 
-def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> TargetFound:
+def target_result(target: Target, scale: Scale, results: Mapping[str, Result]) -> TargetResult:
     """A target's tables and claims, given results by key; those that are not there are missing."""
     tables = target.tables(scale)
     done = {
@@ -102,8 +101,8 @@ def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> Target
         for table in tables
         for cell in table.cells
     }
-    evidence = gathered(tables, done)
-    return TargetFound(
+    evidence = collect_evidence(tables, done)
+    return TargetResult(
         target=target,
         scale=scale,
         tables=tuple(_filled(table, done, evidence) for table in tables),
@@ -112,7 +111,7 @@ def found(target: Target, scale: Scale, results: Mapping[str, Result]) -> Target
     )
 
 
-def gathered(tables: tuple[Table, ...], done: Done) -> Evidence:
+def collect_evidence(tables: tuple[Table, ...], done: CellJobs) -> Evidence:
     """What rules look at: the number and the health of every seed of every cell."""
     health_metrics = {(table.name, cell.row, cell.column): cell.measure for table in tables for cell in table.cells}
     return Evidence(
@@ -131,13 +130,13 @@ def _is_lost(result: Result | None) -> bool | None:
     return None if result is None or result.health is None else result.lost
 
 
-def _filled(table: Table, done: Done, evidence: Evidence) -> TableFound:
-    own = printed(table.name)
+def _filled(table: Table, done: CellJobs, evidence: Evidence) -> TableResult:
+    own = paper_numbers(table.name)
     cells = []
     for cell in table.cells:
         place = (table.name, cell.row, cell.column)
         seeds = done[place]
-        filled = CellFound(
+        filled = CellResult(
             cell=cell,
             values=evidence.values[place],
             lost=sum(lost is True for lost in evidence.lost[place]),
@@ -147,15 +146,15 @@ def _filled(table: Table, done: Done, evidence: Evidence) -> TableFound:
             printed=own.get((cell.row, cell.column)),
         )
         cells.append(filled)
-    return TableFound(table=table, cells=_with_best(cells, table))
+    return TableResult(table=table, cells=_with_best(cells, table))
 
 
-def _with_best(cells: Sequence[CellFound], table: Table) -> tuple[CellFound, ...]:
+def _with_best(cells: Sequence[CellResult], table: Table) -> tuple[CellResult, ...]:
     """The cells, best marked: whose mean ± spread overlaps with that of the best mean of the row or column.
 
     One number has no spread: it counts as 0. Where nothing is better, nothing is best.
     """
-    tops: dict[str, CellFound] = {}
+    tops: dict[str, CellResult] = {}
     for cell in cells:
         top = tops.setdefault(_among(cell, table), cell)
         if _ahead(cell, top, table.better_in(cell.cell.row)):
@@ -165,30 +164,30 @@ def _with_best(cells: Sequence[CellFound], table: Table) -> tuple[CellFound, ...
     return tuple(replace(cell, best=a and b) for cell, a, b in zip(cells, best, has_best, strict=True))
 
 
-def _among(cell: CellFound, table: Table) -> str:
+def _among(cell: CellResult, table: Table) -> str:
     """The row or column in which it competes."""
     return cell.cell.row if table.best_in == "row" else cell.cell.column
 
 
-def _ahead(one: CellFound, other: CellFound, better: Better | None) -> bool:
+def _ahead(one: CellResult, other: CellResult, better: Better | None) -> bool:
     """Whether the mean of one is better; any is better than none."""
     if one.mean is None or other.mean is None:
         return one.mean is not None
     return one.mean > other.mean if better == "higher" else one.mean < other.mean
 
 
-def _overlap(one: CellFound, other: CellFound) -> bool:
+def _overlap(one: CellResult, other: CellResult) -> bool:
     if one.mean is None or other.mean is None:
         return False
     return abs(one.mean - other.mean) <= (one.spread or 0.0) + (other.spread or 0.0)
 
 
-def _judged(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], scale: Scale) -> ClaimFound:
+def _judged(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], scale: Scale) -> ClaimResult:
     places = claim.rule.places(evidence)
     effect = _in_its_unit(claim.rule.effect(evidence), tables, places)
-    too_short = scale.name == "smoke" and not isinstance(claim.rule, Stated)
+    too_short = scale.name == "smoke" and not isinstance(claim.rule, AllHold)
     verdict = "can't tell" if effect is None or too_short else claim.rule.verdict(effect)
-    return ClaimFound(
+    return ClaimResult(
         claim=claim,
         effect=effect,
         verdict=verdict,
@@ -217,7 +216,7 @@ def _why(claim: Claim, effect: Effect | None, verdict: VerdictWord, evidence: Ev
     if effect is None:
         empty = sum(all(value is None for value in evidence.values.get(place, ())) for place in places)
         return f"{empty} of {len(places)} cells have no number." if empty else "There are too few settings to compare."
-    if isinstance(claim.rule, Stated):
+    if isinstance(claim.rule, AllHold):
         return f"{round(effect.size * len(places))} of {len(places)} statements hold."
     if effect.seeds < 2:
         return "A cell has a number of one seed alone, which says nothing of chance."

@@ -12,7 +12,7 @@ BOLD = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PaperNumber:
     """A number as the paper prints it."""
 
     mean: float | None
@@ -22,7 +22,7 @@ class Printed:
     bold: bool = False
 
 
-def printed(table: str) -> Mapping[tuple[str, str], Printed]:
+def paper_numbers(table: str) -> Mapping[tuple[str, str], PaperNumber]:
     """The paper's numbers of a table by row and column; empty where it prints none."""
     of_table = _document().get(table, {"columns": [], "rows": {}})
     return {
@@ -35,14 +35,14 @@ def printed(table: str) -> Mapping[tuple[str, str], Printed]:
 @cache
 def _document() -> Mapping[str, Any]:
     """The file as it stands."""
-    read: Mapping[str, Any] = yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8"))
-    return read
+    document: Mapping[str, Any] = yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8"))
+    return document
 
 
-def _number(said: float | str | None) -> Printed:
+def _number(said: float | str | None) -> PaperNumber:
     """From `87.46 ± 0.14*`, `87.46`, or nothing (the paper prints nan)."""
     if said is None:
-        return Printed(mean=None, spread=None)
+        return PaperNumber(mean=None, spread=None)
     words = str(said).removesuffix(BOLD)
     mean, _, spread = words.partition("±")
-    return Printed(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(said))
+    return PaperNumber(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(said))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from phinets.config.jobs import Job
-from phinets.paper.claims import Claim
+from phinets.paper.rules import Claim
 from phinets.paper.scales import Scale
 
-Drawn = Literal["table", "lines", "curves", "dynamics"]
+FigureKind = Literal["table", "lines", "curves", "dynamics"]
 """How a target is shown beside its tables: not at all, lines over the columns, learning curves, state spaces."""
 Better = Literal["higher", "lower"]
 
@@ -75,7 +75,7 @@ class Target:
     tables: Callable[[Scale], tuple[Table, ...]]
     """Its tables at a scale."""
     claims: tuple[Claim, ...] = ()
-    drawn: Drawn = "table"
+    figure: FigureKind = "table"
     notes: str = ""
     """What a reader must know: where the paper's text leaves something open, what stands for what at small scales."""
 

@@ -90,12 +90,12 @@ def _engine(options: Reproduce, store: "Store", workers: int) -> Iterator["Engin
 def _tables(options: Reproduce, targets: Sequence[Target], results: Mapping[str, Result]) -> Outcome:
     """Tables and claims beside the paper's; of a shard only what is done and what failed."""
     from phinets.cli.reproduce import output
-    from phinets.paper.findings import found
+    from phinets.paper.findings import target_result
     from phinets.reports.paper_tables import show
     from phinets.reproduce.schedule import failures
 
     scale, failed = chosen_scale(options), failures(results)
-    outcomes = [] if options.shard is not None else [found(target, scale, results) for target in targets]
+    outcomes = [] if options.shard is not None else [target_result(target, scale, results) for target in targets]
     if options.out is not None:
         output.write_files(options.out, outcomes)
     document = {

@@ -12,7 +12,7 @@ from phinets.cli.output import require_free, save_lines
 from phinets.config.errors import UserError
 from phinets.config.jobs import Job, Result
 from phinets.config.plain import to_plain
-from phinets.paper.findings import CellFound, ClaimFound, TargetFound
+from phinets.paper.findings import CellResult, ClaimResult, TargetResult
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
@@ -77,7 +77,7 @@ def _outcome(result: Result) -> str:
     return f"{result.seconds:.1f} s" + (f" ({result.health})" if result.lost else "")
 
 
-def document(outcomes: Sequence[TargetFound]) -> list[dict[str, Any]]:
+def document(outcomes: Sequence[TargetResult]) -> list[dict[str, Any]]:
     """Every table with its values by seed, and every claim with its verdict."""
     return [
         {
@@ -109,7 +109,7 @@ def failure_rows(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(cell: CellFound) -> dict[str, Any]:
+def _cell(cell: CellResult) -> dict[str, Any]:
     return {
         "row": cell.cell.row,
         "column": cell.cell.column,
@@ -120,7 +120,7 @@ def _cell(cell: CellFound) -> dict[str, Any]:
     }
 
 
-def _claim(outcome: ClaimFound) -> dict[str, Any]:
+def _claim(outcome: ClaimResult) -> dict[str, Any]:
     return {
         "name": outcome.claim.name,
         "says": outcome.claim.says,
@@ -150,7 +150,7 @@ def _names(target: Target, scale: Scale) -> list[str]:
     return [f"{target.name}.md", f"{target.name}.tex", *tables, *claims]
 
 
-def write_files(folder: Path, outcomes: Sequence[TargetFound]) -> None:
+def write_files(folder: Path, outcomes: Sequence[TargetResult]) -> None:
     """TARGET.md and TARGET.tex with all of a target, TABLE.csv for each table, TARGET-claims.csv."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,8 @@ from phinets.paper.targets import (
     weight_decay,
 )
 
-PARTS = (dynamics, weight_decay, ablation, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
-TARGETS: Mapping[str, Target] = {target.name: target for part in PARTS for target in part.TARGETS}
+MODULES = (dynamics, weight_decay, ablation, imagenet, batch_size, cifar5m, split_cifar5m, split, voc, costs)
+TARGETS: Mapping[str, Target] = {target.name: target for module in MODULES for target in module.TARGETS}
 
 
 def target(name: str) -> Target:

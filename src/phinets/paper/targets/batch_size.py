@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from phinets.config.run import PretrainConfig
-from phinets.paper.claims import Claim
 from phinets.paper.grids import (
-    Asked,
+    Measurement,
     batch,
-    batches,
-    crossed,
+    decay_name,
+    grid_cells,
     learners,
-    pretrained,
-    probed,
+    probe_metric,
+    run_metric,
     same,
     weight_decay,
-    written,
 )
 from phinets.paper.plan import Table, Target
-from phinets.paper.rules import Comparable, Drop, Higher
+from phinets.paper.rules import Claim, Comparable, Drop, Higher
 from phinets.paper.scales import Scale
 
 DECAYS = (1e-4, 5e-4, 1e-3)
@@ -28,15 +26,16 @@ ON_STL10 = ("SimSiam", "PhiNet (MSE)")
 
 
 def _tables(
-    scale: Scale, name: str, title: str, names: tuple[str, ...], asked: Asked[PretrainConfig]
+    scale: Scale, name: str, title: str, names: tuple[str, ...], measurement: Measurement[PretrainConfig]
 ) -> tuple[Table, ...]:
     """A table for each weight decay, of the data set that the table's name begins with."""
     base = scale.stl10 if name == "stl10" else scale.cifar10
+    columns = {str(size): batch(scale, size) for size in scale.some(SIZES)}
     return tuple(
         Table(
-            name=f"{name}-{written(value)}",
-            title=f"{title}, weight decay {written(value)}",
-            cells=crossed(scale, weight_decay(value)(base), learners(*names), batches(scale, SIZES), asked),
+            name=f"{name}-{decay_name(value)}",
+            title=f"{title} by batch size, weight decay {decay_name(value)}",
+            cells=grid_cells(scale, weight_decay(value)(base), learners(*names), columns, measurement),
             columns_are="batch size",
         )
         for value in scale.some(DECAYS)
@@ -44,114 +43,81 @@ def _tables(
 
 
 def _knn(scale: Scale) -> tuple[Table, ...]:
-    return _tables(scale, "batch-size-knn", "CIFAR-10: kNN by batch size", ON_CIFAR10, pretrained("knn"))
+    return _tables(scale, "batch-size-knn", "CIFAR-10: kNN", ON_CIFAR10, run_metric("knn"))
 
 
 def _linear(scale: Scale) -> tuple[Table, ...]:
-    title = "CIFAR-10: linear probe by batch size"
-    return _tables(scale, "batch-size-linear", title, ON_CIFAR10, probed(scale.probe))
+    return _tables(scale, "batch-size-linear", "CIFAR-10: linear probe", ON_CIFAR10, probe_metric(scale.probe))
 
 
 def _stl10(scale: Scale) -> tuple[Table, ...]:
-    return _tables(scale, "stl10", "STL-10: linear probe by batch size", ON_STL10, probed(scale.probe))
+    return _tables(scale, "stl10", "STL-10: linear probe", ON_STL10, probe_metric(scale.probe))
 
 
 def _early(scale: Scale) -> tuple[Table, ...]:
-    looks = replace(scale.stl10.evaluation, eval_every=max(1, scale.stl10.evaluation.eval_every // 10))
-    base = batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=looks)))
-    return (
-        _early_table(scale, base, "knn", {"early": "early/knn", "end": "knn"}),
-        _early_table(scale, base, "sim1", {"early": "early/sim1", "late": "late/sim1"}),
-    )
+    often = replace(scale.stl10.evaluation, eval_every=max(1, scale.stl10.evaluation.eval_every // 10))
+    base = batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=often)))
 
+    def table(metric: str, title: str, moments: Mapping[str, str]) -> Table:
+        cells = grid_cells(scale, base, learners(*ON_STL10), dict.fromkeys(moments, same), run_metric(moments))
+        title = f"STL-10, batch 1024: {title}"
+        return Table(name=f"stl10-early-{metric}", title=title, cells=cells, columns_are="when in the run")
 
-def _early_table(scale: Scale, base: PretrainConfig, of: str, moments: Mapping[str, str]) -> Table:
-    cells = tuple(
-        cell
-        for row, change in learners(*ON_STL10).items()
-        for column, measure in moments.items()
-        for cell in crossed(scale, base, {row: change}, {column: same}, pretrained(measure))
-    )
-    return Table(
-        name=f"stl10-early-{of}",
-        title="STL-10, batch 1024: " + ("kNN" if of == "knn" else "cosine loss (Sim-1)"),
-        cells=cells,
-        unit="%" if of == "knn" else "",
-        better="higher" if of == "knn" else None,
-        columns_are="when in the run",
-    )
+    loss = table("sim1", "cosine loss (Sim-1)", {"early": "early/sim1", "late": "late/sim1"})
+    return table("knn", "kNN", {"early": "early/knn", "end": "knn"}), replace(loss, unit="", better=None)
 
 
 EQUAL = 0.5
 """Points below that still count as equal: about the spread of healthy cells of the paper's tables."""
 POORLY = 2.0
 """Points below that count as poor; in the paper's tables at least 3.4 on average over batch sizes."""
+SIZES_APPENDIX = "Appendix, different batch sizes"
 
 
-def _claims(name: str, said: str) -> tuple[Claim, ...]:
+def _claims(name: str, caption: str) -> tuple[Claim, ...]:
     """The same of both readouts, whose trends agree where the same claims hold."""
-    tables = {value: f"{name}-{value}" for value in map(written, DECAYS)}
+    tables = {value: f"{name}-{value}" for value in map(decay_name, DECAYS)}
     equal = (
-        Claim(
-            name=f"equal-or-better-{value}",
-            says=f"PhiNet is as good as SimSiam or better on average over batch sizes, at weight decay {value}",
-            where=f"{said}; appendix, different batch sizes",
-            rule=Higher(table=table, over=("PhiNet (MSE)",), under=("SimSiam",), margin=-EQUAL),
-        )
+        Claim(f"equal-or-better-{value}", f"{caption}; appendix, different batch sizes",
+              f"PhiNet is as good as SimSiam or better on average over batch sizes, at weight decay {value}",
+              Higher(table=table, over=("PhiNet (MSE)",), under=("SimSiam",), margin=-EQUAL))
         for value, table in tables.items()
-    )
+    )  # fmt: skip
     poor = (
-        Claim(
-            name=f"cosine-poor-{value}",
-            says=f"with cosine X-PhiNet is clearly worse than with MSE, at weight decay {value}",
-            where="Appendix, different batch sizes",
-            rule=Drop(table=table, name="X-PhiNet (Cos)", other="X-PhiNet (MSE)", by=POORLY),
-        )
+        Claim(f"cosine-poor-{value}", SIZES_APPENDIX,
+              f"with cosine X-PhiNet is clearly worse than with MSE, at weight decay {value}",
+              Drop(table=table, name="X-PhiNet (Cos)", other="X-PhiNet (MSE)", by=POORLY))
         for value, table in tables.items()
-    )
+    )  # fmt: skip
     return (*equal, *poor)
 
 
-EARLY = "caption of fig:knn-early-train-curve"
+EARLY, SIM1 = "caption of fig:knn-early-train-curve", "stl10-early-sim1"
 AGREE = 0.05
 """Of cosine loss: a twentieth of the way from orthogonal to equal."""
 EARLY_CLAIMS = (
-    Claim(
-        name="stable-early",
-        says="early in training PhiNet's kNN is higher than SimSiam's",
-        where=EARLY,
-        rule=Higher(table="stl10-early-knn", over=("PhiNet (MSE)",), under=("SimSiam",), at=("early",)),
-    ),
-    Claim(
-        name="cosine-loss-too-small",
-        says="early in training SimSiam's cosine loss is lower than PhiNet's",
-        where=EARLY,
-        rule=Higher(table="stl10-early-sim1", over=("PhiNet (MSE)",), under=("SimSiam",), at=("early",)),
-    ),
-    Claim(
-        name="cosine-loss-rises-again",
-        says="SimSiam's cosine loss is higher late in training than early",
-        where="Appendix, different batch sizes",
-        rule=Higher(table="stl10-early-sim1", over=("late",), under=("early",), along="columns", at=("SimSiam",)),
-    ),
-    Claim(
-        name="cosine-losses-agree-late",
-        says="late in training the two cosine losses are about the same",
-        where="Appendix, different batch sizes",
-        rule=Comparable(table="stl10-early-sim1", one="SimSiam", other="PhiNet (MSE)", within=AGREE, at=("late",)),
-    ),
-)
+    Claim("stable-early", EARLY, "early in training PhiNet's kNN is higher than SimSiam's",
+          Higher(table="stl10-early-knn", over=("PhiNet (MSE)",), under=("SimSiam",), at=("early",))),
+    Claim("cosine-loss-too-small", EARLY, "early in training SimSiam's cosine loss is lower than PhiNet's",
+          Higher(table=SIM1, over=("PhiNet (MSE)",), under=("SimSiam",), at=("early",))),
+    Claim("cosine-loss-rises-again", SIZES_APPENDIX, "SimSiam's cosine loss is higher late in training than early",
+          Higher(table=SIM1, over=("late",), under=("early",), along="columns", at=("SimSiam",))),
+    Claim("cosine-losses-agree-late", SIZES_APPENDIX, "late in training the two cosine losses are about the same",
+          Comparable(table=SIM1, one="SimSiam", other="PhiNet (MSE)", within=AGREE, at=("late",))),
+)  # fmt: skip
+ABOUT = 1.0
+"""Points on STL-10 that still are comparable: most of the paper's spreads are half of that."""
 STL10_CLAIMS = tuple(
     Claim(
-        name=f"comparable-{written(value)}",
-        says=f"PhiNet is about as good as SimSiam on STL-10, at weight decay {written(value)}",
-        where="caption of tab:ablation_stl_linear",
-        # A point: most spreads are half of that. In the paper both are lost at batch 1024 and the largest decay.
-        rule=Comparable(
-            table=f"stl10-{written(value)}",
+        f"comparable-{decay_name(value)}",
+        "caption of tab:ablation_stl_linear",
+        f"PhiNet is about as good as SimSiam on STL-10, at weight decay {decay_name(value)}",
+        Comparable(
+            table=f"stl10-{decay_name(value)}",
             one="PhiNet (MSE)",
             other="SimSiam",
-            within=1.0,
+            within=ABOUT,
+            # In the paper both collapse at batch 1024 and the largest decay.
             at=("128", "256", "512") if value == DECAYS[-1] else (),
         ),
     )
@@ -165,10 +131,10 @@ TARGETS = (
         title="stability in the early training on STL-10",
         tables=_early,
         claims=EARLY_CLAIMS,
-        drawn="curves",
+        figure="curves",
         notes=(
             "Early is the first fifth of the run, late its last: the mean of what the journal holds there. There are "
-            "ten times as many looks as in other runs."
+            "ten times as many evaluations as in other runs."
         ),
     ),
     Target(

@@ -3,36 +3,37 @@
 from dataclasses import replace
 
 from phinets.config.continual import ContinualConfig
-from phinets.paper.claims import Claim
-from phinets.paper.grids import Change, crossed, learners, paced, read, same
-from phinets.paper.learners import X_PHINETS
-from phinets.paper.plan import Table, Target
-from phinets.paper.rules import Higher, Peaks
-from phinets.paper.scales import Scale
-from phinets.paper.targets.streams import READ_OUT, mixup, stream_table, two_rows
-
-METHODS = (
-    "SimSiam",
-    "RM-SimSiam",
-    "PhiNet (MSE)",
-    "X-PhiNet (g=I, MSE)",
-    "X-PhiNet (MSE)",
-    "X-PhiNet (Cos)",
+from phinets.paper.grids import (
+    READOUT_NOTE,
+    X_PHINETS,
+    Change,
+    grid_cells,
+    learner,
+    learners,
+    lr_factor,
+    mixup,
+    stream_cells,
+    stream_metric,
+    stream_table,
 )
+from phinets.paper.plan import Table, Target
+from phinets.paper.rules import Claim, Higher, Peaks
+from phinets.paper.scales import Scale
+
+METHODS = ("SimSiam", "RM-SimSiam", "PhiNet (MSE)", "X-PhiNet (g=I, MSE)", *X_PHINETS)
 BETAS = (0.999, 0.997, 0.99, 0.97, 0.9, 0.7)
 RATES: dict[str, float] = {"lr/3": 1 / 3, "lr": 1.0, "3lr": 3.0}
 
 
-def _split_table(scale: Scale, name: str, title: str, base: ContinualConfig) -> Table:
-    strategies = {"FineTune": base, "Mixup": mixup(base)}
-    cells = tuple(cell for of, run in strategies.items() for cell in two_rows(scale, of, run, learners(*METHODS)))
-    return stream_table(name, f"{title}: accuracy and forgetting", cells)
-
-
 def _split(scale: Scale) -> tuple[Table, ...]:
+    def table(name: str, title: str, base: ContinualConfig) -> Table:
+        columns = learners(*METHODS)
+        cells = stream_cells(scale, "FineTune", base, columns) + stream_cells(scale, "Mixup", mixup(base), columns)
+        return stream_table(name, f"{title}: accuracy and forgetting", cells)
+
     return (
-        _split_table(scale, "split-cifar10", "Split CIFAR-10", scale.split_cifar10),
-        _split_table(scale, "split-cifar100", "Split CIFAR-100", scale.split_cifar100),
+        table("split-cifar10", "Split CIFAR-10", scale.split_cifar10),
+        table("split-cifar100", "Split CIFAR-100", scale.split_cifar100),
     )
 
 
@@ -44,32 +45,21 @@ def _ema(scale: Scale) -> tuple[Table, ...]:
     base = mixup(replace(scale.split_cifar100, method="x-phinet/cosine"))
     columns = {f"{beta:g}": _beta(beta) for beta in scale.some(BETAS)}
     title = "Split CIFAR-100 with mixup, X-PhiNet (Cos): EMA β"
-    return (stream_table("ema-beta", title, two_rows(scale, "", base, columns), "EMA β"),)
-
-
-def _fast_and_slow(scale: Scale, name: str, readout: str) -> Table:
-    columns: dict[str, Change] = {rate: paced(same, RATES[rate]) for rate in scale.some(tuple(RATES))}
-    cells = tuple(
-        cell
-        for method, change in learners(*X_PHINETS).items()
-        for clock in ("fast", "slow")
-        for cell in crossed(
-            scale, scale.split_cifar10, {f"{method} {clock}": change}, columns, read(f"{readout}/{clock}/average")
-        )
-    )
-    return Table(
-        name=name,
-        title=f"Split CIFAR-10, finetune: average accuracy of the fast and the slow encoder ({readout})",
-        cells=cells,
-        columns_are="learning rate",
-    )
+    return (stream_table("ema-beta", title, stream_cells(scale, "", base, columns), "EMA β"),)
 
 
 def _fast_slow(scale: Scale) -> tuple[Table, ...]:
-    return (
-        _fast_and_slow(scale, "fast-slow", "task-linear"),
-        _fast_and_slow(scale, "fast-slow-knn", "task-knn"),
-    )
+    columns = {rate: lr_factor(RATES[rate]) for rate in scale.some(tuple(RATES))}
+    rows = {(name, encoder): f"{name} {encoder}" for name in X_PHINETS for encoder in ("fast", "slow")}
+    changes = {row: learner(name) for (name, _), row in rows.items()}
+
+    def table(name: str, readout: str) -> Table:
+        metric = stream_metric({row: f"{readout}/{encoder}/average" for (_, encoder), row in rows.items()})
+        cells = grid_cells(scale, scale.split_cifar10, changes, columns, metric)
+        title = f"Split CIFAR-10, finetune: average accuracy of the fast and the slow encoder ({readout})"
+        return Table(name=name, title=title, cells=cells, columns_are="learning rate")
+
+    return table("fast-slow", "task-linear"), table("fast-slow-knn", "task-knn")
 
 
 WHERE = "Appendix, Split CIFAR10 and Split CIFAR100"
@@ -81,44 +71,26 @@ def _split_claims(table: str, data: str) -> tuple[Claim, ...]:
 
     name = table.removeprefix("split-")
     return (
-        Claim(
-            name=f"x-phinet-above-simsiam-{name}",
-            says=f"X-PhiNet is better than SimSiam on {data}",
-            where=WHERE,
-            rule=ahead(X_PHINETS, ("SimSiam",), "FineTune Acc"),
-        ),
-        Claim(
-            name=f"phinet-above-x-phinet-{name}",
-            says=f"PhiNet is sometimes better than X-PhiNet: here on {data}",
-            where=WHERE,
-            rule=ahead(("PhiNet (MSE)",), X_PHINETS, "FineTune Acc"),
-        ),
-        Claim(
-            name=f"x-phinet-highest-with-mixup-{name}",
-            says=f"with mixup replay X-PhiNet is better than the other methods on {data}",
-            where=WHERE,
-            rule=ahead(X_PHINETS, ("SimSiam", "RM-SimSiam", "PhiNet (MSE)"), "Mixup Acc"),
-        ),
-    )
+        Claim(f"x-phinet-above-simsiam-{name}", WHERE, f"X-PhiNet is better than SimSiam on {data}",
+              ahead(X_PHINETS, ("SimSiam",), "FineTune Acc")),
+        Claim(f"phinet-above-x-phinet-{name}", WHERE, f"PhiNet is sometimes better than X-PhiNet: here on {data}",
+              ahead(("PhiNet (MSE)",), X_PHINETS, "FineTune Acc")),
+        Claim(f"x-phinet-highest-with-mixup-{name}", WHERE,
+              f"with mixup replay X-PhiNet is better than the other methods on {data}",
+              ahead(X_PHINETS, ("SimSiam", "RM-SimSiam", "PhiNet (MSE)"), "Mixup Acc")),
+    )  # fmt: skip
 
 
 EMA_CLAIMS = (
-    Claim(
-        name="best-in-the-middle",
-        says="accuracy rises with β, and falls again from some β on",
-        where="Appendix, effect of exponential moving average",
-        rule=Peaks(table="ema-beta", name="Acc"),
-    ),
-)
+    Claim("best-in-the-middle", "Appendix, effect of exponential moving average",
+          "accuracy rises with β, and falls again from some β on", Peaks(table="ema-beta", name="Acc")),
+)  # fmt: skip
 SLOW_CLAIMS = tuple(
-    Claim(
-        name=f"slow-below-fast-{word}",
-        says=f"the slow encoder of {name} is worse than the fast one throughout",
-        where="caption of table: robust-lr",
-        rule=Higher(table="fast-slow", over=(f"{name} fast",), under=(f"{name} slow",), by="worst"),
-    )
+    Claim(f"slow-below-fast-{word}", "caption of table: robust-lr",
+          f"the slow encoder of {name} is worse than the fast one throughout",
+          Higher(table="fast-slow", over=(f"{name} fast",), under=(f"{name} slow",), by="worst"))
     for word, name in zip(("mse", "cosine"), X_PHINETS, strict=True)
-)
+)  # fmt: skip
 
 TARGETS = (
     Target(
@@ -126,11 +98,8 @@ TARGETS = (
         place="table tab:split-cifar10",
         title="Split CIFAR-10 and CIFAR-100, finetune and mixup replay",
         tables=_split,
-        claims=(
-            *_split_claims("split-cifar10", "Split CIFAR-10"),
-            *_split_claims("split-cifar100", "Split CIFAR-100"),
-        ),
-        notes=READ_OUT,
+        claims=_split_claims("split-cifar10", "Split CIFAR-10") + _split_claims("split-cifar100", "Split CIFAR-100"),
+        notes=READOUT_NOTE,
     ),
     Target(
         name="ema-beta",
@@ -138,7 +107,7 @@ TARGETS = (
         title="EMA β of X-PhiNet in a stream with mixup replay",
         tables=_ema,
         claims=EMA_CLAIMS,
-        notes=f"The learner is X-PhiNet (Cos), whose number for β = .99 in tab:split-cifar10 is repeated. {READ_OUT}",
+        notes=f"It is X-PhiNet (Cos), whose number for β = .99 in tab:split-cifar10 is repeated. {READOUT_NOTE}",
     ),
     Target(
         name="fast-slow",
@@ -146,7 +115,7 @@ TARGETS = (
         title="the fast and the slow encoder in a stream",
         tables=_fast_slow,
         claims=SLOW_CLAIMS,
-        drawn="lines",
+        figure="lines",
         notes=(
             "The figure's axis is not printed; its label speaks of the learning rate, so that is changed: a third of "
             "the usual one, the usual one, three times it. The text speaks of linear probing: the first table; kNN "

@@ -1,225 +1,137 @@
 """The main table on CIFAR-5m, and Split CIFAR-5m: by weight decay, two epochs a task, mixup replay."""
 
 from phinets.config.continual import ContinualConfig
-from phinets.paper.claims import Claim
-from phinets.paper.grids import batch, crossed, online, probed, read, same, weight_decay, weight_decays
-from phinets.paper.learners import X_PHINETS
+from phinets.paper.grids import (
+    ACC,
+    FG,
+    READOUT_NOTE,
+    X_PHINETS,
+    batch,
+    chain,
+    decay_table,
+    grid_cells,
+    mixup,
+    online_learners,
+    probe_metric,
+    same,
+    stream_cells,
+    stream_metric,
+    stream_table,
+    twice,
+    weight_decay,
+)
 from phinets.paper.plan import Cell, Table, Target
-from phinets.paper.rules import Comparable, Higher, Steadier
+from phinets.paper.rules import Claim, Comparable, Higher, Steadier
 from phinets.paper.scales import Scale
-from phinets.paper.targets.streams import ACC, FG, READ_OUT, mixup, stream_table, twice, two_rows
 
 OTHERS = ("BYOL", "SimSiam", "Barlow Twins", "PhiNet (MSE)", "RM-SimSiam")
-METHODS = (*OTHERS, *X_PHINETS)
+METHODS = online_learners(*OTHERS, *X_PHINETS)
 DECAYS = (2e-5, 1e-4, 5e-4, 1e-3)
 """The figure's axis is not printed; these hold the two of the main table, and span those of the paper's streams."""
 BEST = {"SimSiam": 1e-5}
 """The weight decay of tab:ablation_cifar5m_wd whose number the main table repeats; 2e-5 for all others."""
 
 
-def _online(scale: Scale) -> Table:
-    base = batch(scale, 512)(scale.cifar5m)
-    cells = tuple(
-        cell
-        for name, change in online(*METHODS).items()
-        for cell in crossed(
-            scale,
-            weight_decay(BEST.get(name, 2e-5))(base),
-            {"CIFAR-5m": same},
-            {name: change},
-            probed(scale.probe),
-        )
-    )
-    return Table(name="cifar5m", title="CIFAR-5m, 8 epochs: linear probe", cells=cells, best_in="row")
-
-
-def _rows(scale: Scale, of: str, base: ContinualConfig) -> tuple[Cell, ...]:
-    return two_rows(scale, of, base, online(*METHODS))
-
-
 def _main(scale: Scale) -> tuple[Table, ...]:
-    cells = tuple(
-        cell
-        for of, value in (("wd 5e-4", 5e-4), ("wd 2e-5", 2e-5))
-        for cell in _rows(scale, of, weight_decay(value)(scale.split_cifar5m))
+    columns = {name: chain(weight_decay(BEST.get(name, 2e-5)), change) for name, change in METHODS.items()}
+    base = batch(scale, 512)(scale.cifar5m)
+    online = grid_cells(scale, base, {"CIFAR-5m": same}, columns, probe_metric(scale.probe))
+    streams = _rows(scale, "wd 5e-4", weight_decay(5e-4)(scale.split_cifar5m))
+    streams += _rows(scale, "wd 2e-5", weight_decay(2e-5)(scale.split_cifar5m))
+    return (
+        Table(name="cifar5m", title="CIFAR-5m, 8 epochs: linear probe", cells=online, best_in="row"),
+        stream_table("split-cifar5m", "Split CIFAR-5m, 1 epoch a task: accuracy and forgetting", streams),
     )
-    title = "Split CIFAR-5m, 1 epoch a task: accuracy and forgetting"
-    return (_online(scale), stream_table("split-cifar5m", title, cells))
+
+
+def _rows(scale: Scale, prefix: str, base: ContinualConfig) -> tuple[Cell, ...]:
+    return stream_cells(scale, prefix, base, METHODS)
 
 
 def _by_decay(scale: Scale) -> tuple[Table, ...]:
-    rows, columns = online(*METHODS), weight_decays(scale, DECAYS)
-    accuracy = crossed(scale, scale.split_cifar5m, rows, columns, read(ACC))
-    forgetting = crossed(scale, scale.split_cifar5m, rows, columns, read(FG))
-    title = "Split CIFAR-5m by weight decay"
+    def table(kind: str, metric: str, title: str, better: str) -> Table:
+        name, title = f"split-cifar5m-weight-decay-{kind}", f"Split CIFAR-5m by weight decay: {title}"
+        base, measurement = scale.split_cifar5m, stream_metric(metric)
+        return decay_table(scale, base, METHODS, DECAYS, measurement, name=name, title=title, better=better)
+
     return (
-        Table(
-            name="split-cifar5m-weight-decay-accuracy",
-            title=f"{title}: average accuracy",
-            cells=accuracy,
-            columns_are="weight decay",
-        ),
-        Table(
-            name="split-cifar5m-weight-decay-forgetting",
-            title=f"{title}: forgetting",
-            cells=forgetting,
-            better="lower",
-            columns_are="weight decay",
-        ),
+        table("accuracy", ACC, "average accuracy", "higher"),
+        table("forgetting", FG, "forgetting", "lower"),
     )
 
 
 def _two_epochs(scale: Scale) -> tuple[Table, ...]:
     cells = _rows(scale, "2 epochs", twice(scale.split_cifar5m))
-    title = "Split CIFAR-5m, 2 epochs a task: accuracy and forgetting"
-    return (stream_table("split-cifar5m-two-epochs", title, cells),)
+    return (stream_table(TWO, "Split CIFAR-5m, 2 epochs a task: accuracy and forgetting", cells),)
 
 
 def _mixup(scale: Scale) -> tuple[Table, ...]:
     once = mixup(scale.split_cifar5m)
     cells = _rows(scale, "1 epoch", once) + _rows(scale, "2 epochs", twice(once))
-    title = "Split CIFAR-5m with mixup replay: accuracy and forgetting"
-    return (stream_table("split-cifar5m-mixup", title, cells),)
+    return (stream_table(MIXUP, "Split CIFAR-5m with mixup replay: accuracy and forgetting", cells),)
 
 
-SECTION = "Section 5.2"
+SECTION, STREAM, ACCURACY = "Section 5.2", "split-cifar5m", "split-cifar5m-weight-decay-accuracy"
+TWO, MIXUP = "split-cifar5m-two-epochs", "split-cifar5m-mixup"
 ACCURACIES, FORGETTINGS = ("wd 5e-4 Acc", "wd 2e-5 Acc"), ("wd 5e-4 Fg", "wd 2e-5 Fg")
 MINIMAL = 1.0
 """Points of forgetting beyond SimSiam's that still are minimal: the paper's X-PhiNet (MSE) has 1.0 more."""
 MAIN_CLAIMS = (
-    Claim(
-        name="x-phinet-above-simsiam-and-phinet",
-        says="on CIFAR-5m X-PhiNet is better than SimSiam and PhiNet",
-        where=SECTION,
-        rule=Higher(table="cifar5m", over=X_PHINETS, under=("SimSiam", "PhiNet (MSE)"), along="columns"),
-    ),
-    Claim(
-        name="x-phinet-highest",
-        says="on CIFAR-5m X-PhiNet is better than every other method",
-        where="caption of tab:online-continual",
-        rule=Higher(table="cifar5m", over=X_PHINETS, under=OTHERS, along="columns"),
-    ),
-    Claim(
-        name="memory-helps",
-        says="on CIFAR-5m the slow encoder helps: X-PhiNet (MSE) is better than PhiNet (MSE)",
-        where=SECTION,
-        rule=Higher(table="cifar5m", over=("X-PhiNet (MSE)",), under=("PhiNet (MSE)",), along="columns"),
-    ),
-    Claim(
-        name="x-phinet-above-simsiam-in-a-stream",
-        says="on Split CIFAR-5m X-PhiNet is better than SimSiam, at both weight decays",
-        where=SECTION,
-        rule=Higher(
-            table="split-cifar5m", over=X_PHINETS, under=("SimSiam",), along="columns", at=ACCURACIES, by="worst"
-        ),
-    ),
-    Claim(
-        name="minimal-forgetting",
-        says="on Split CIFAR-5m X-PhiNet forgets hardly more than SimSiam",
-        where=SECTION,
-        rule=Higher(
-            table="split-cifar5m",
-            over=X_PHINETS,
-            under=("SimSiam",),
-            along="columns",
-            at=FORGETTINGS,
-            better="lower",
-            margin=-MINIMAL,
-        ),
-    ),
-    Claim(
-        name="cosine-better-in-a-stream",
-        says="in a stream X-PhiNet is better with cosine than with MSE",
-        where="Appendix, limitations",
-        rule=Higher(
-            table="split-cifar5m", over=("X-PhiNet (Cos)",), under=("X-PhiNet (MSE)",), along="columns", at=ACCURACIES
-        ),
-    ),
-)
+    Claim("x-phinet-above-simsiam-and-phinet", SECTION, "on CIFAR-5m X-PhiNet is better than SimSiam and PhiNet",
+          Higher(table="cifar5m", over=X_PHINETS, under=("SimSiam", "PhiNet (MSE)"), along="columns")),
+    Claim("x-phinet-highest", "caption of tab:online-continual",
+          "on CIFAR-5m X-PhiNet is better than every other method",
+          Higher(table="cifar5m", over=X_PHINETS, under=OTHERS, along="columns")),
+    Claim("memory-helps", SECTION,
+          "on CIFAR-5m the slow encoder helps: X-PhiNet (MSE) is better than PhiNet (MSE)",
+          Higher(table="cifar5m", over=("X-PhiNet (MSE)",), under=("PhiNet (MSE)",), along="columns")),
+    Claim("x-phinet-above-simsiam-in-a-stream", SECTION,
+          "on Split CIFAR-5m X-PhiNet is better than SimSiam, at both weight decays",
+          Higher(table=STREAM, over=X_PHINETS, under=("SimSiam",), along="columns", at=ACCURACIES, by="worst")),
+    Claim("minimal-forgetting", SECTION, "on Split CIFAR-5m X-PhiNet forgets hardly more than SimSiam",
+          Higher(table=STREAM, over=X_PHINETS, under=("SimSiam",), along="columns", at=FORGETTINGS, better="lower",
+                 margin=-MINIMAL)),
+    Claim("cosine-better-in-a-stream", "Appendix, limitations",
+          "in a stream X-PhiNet is better with cosine than with MSE",
+          Higher(table=STREAM, over=("X-PhiNet (Cos)",), under=("X-PhiNet (MSE)",), along="columns", at=ACCURACIES)),
+)  # fmt: skip
 DECAY_CLAIMS = (
-    Claim(
-        name="x-phinet-highest",
-        says="in a stream X-PhiNet is better than every other method at every weight decay",
-        where=SECTION,
-        rule=Higher(table="split-cifar5m-weight-decay-accuracy", over=X_PHINETS, under=OTHERS, by="worst"),
-    ),
-    *(
-        Claim(
-            name=f"steady-{word}",
-            says=f"in a stream {name} changes less over weight decay than SimSiam",
-            where="caption of fig:sp-c5m-weight-decay",
-            rule=Steadier(table="split-cifar5m-weight-decay-accuracy", one=name, other=("SimSiam",)),
-        )
-        for word, name in zip(("mse", "cosine"), X_PHINETS, strict=True)
-    ),
-)
+    Claim("x-phinet-highest", SECTION,
+          "in a stream X-PhiNet is better than every other method at every weight decay",
+          Higher(table=ACCURACY, over=X_PHINETS, under=OTHERS, by="worst")),
+    *(Claim(f"steady-{word}", "caption of fig:sp-c5m-weight-decay",
+            f"in a stream {name} changes less over weight decay than SimSiam",
+            Steadier(table=ACCURACY, one=name, other=("SimSiam",)))
+      for word, name in zip(("mse", "cosine"), X_PHINETS, strict=True)),
+)  # fmt: skip
 TWO_CLAIMS = (
-    Claim(
-        name="x-phinet-highest",
-        says="with two epochs a task X-PhiNet is still better than every other method",
-        where="Appendix, epochs per task",
-        rule=Higher(
-            table="split-cifar5m-two-epochs", over=X_PHINETS, under=OTHERS, along="columns", at=("2 epochs Acc",)
-        ),
-    ),
-)
+    Claim("x-phinet-highest", "Appendix, epochs per task",
+          "with two epochs a task X-PhiNet is still better than every other method",
+          Higher(table=TWO, over=X_PHINETS, under=OTHERS, along="columns", at=("2 epochs Acc",))),
+)  # fmt: skip
 REPLAY = "Appendix, replay with Mixup"
 CONSIDERABLY = 0.5
 """Points ahead that are considerable: more than the spreads of the paper's row, most of which are below."""
 ABOUT = 1.0
 """Points that still are comparable: more than the largest spread of the row of two epochs that is below 1, .7."""
-RISEN = ("BYOL", "Barlow Twins", "RM-SimSiam")
+IMPROVE = ("BYOL", "Barlow Twins", "RM-SimSiam")
 MIXUP_CLAIMS = (
-    Claim(
-        name="x-phinet-considerably-higher",
-        says="with replay and one epoch a task X-PhiNet is clearly better than every other method",
-        where=REPLAY,
-        rule=Higher(
-            table="split-cifar5m-mixup",
-            over=X_PHINETS,
-            under=OTHERS,
-            along="columns",
-            at=("1 epoch Acc",),
-            margin=CONSIDERABLY,
-        ),
-    ),
-    Claim(
-        name="others-rise",
-        says="with replay BYOL, Barlow Twins and RM-SimSiam are better with two epochs a task than with one",
-        where=REPLAY,
-        rule=Higher(table="split-cifar5m-mixup", over=("2 epochs Acc",), under=("1 epoch Acc",), at=RISEN),
-    ),
-    Claim(
-        name="x-phinet-high-or-comparable",
-        says="with replay X-PhiNet is better than every other method or about as good, for one and two epochs a task",
-        where="caption of tab:online-continual-mixup",
-        rule=Higher(
-            table="split-cifar5m-mixup",
-            over=X_PHINETS,
-            under=OTHERS,
-            along="columns",
-            at=("1 epoch Acc", "2 epochs Acc"),
-            by="worst",
-            margin=-ABOUT,
-        ),
-    ),
-    *(
-        Claim(
-            name=f"comparable-{other.lower().replace(' ', '-')}",
-            says=f"with replay and two epochs a task {other} is about as good as X-PhiNet (Cos)",
-            where=REPLAY,
-            rule=Comparable(
-                table="split-cifar5m-mixup",
-                one="X-PhiNet (Cos)",
-                other=other,
-                within=ABOUT,
-                along="columns",
-                at=("2 epochs Acc",),
-            ),
-        )
-        for other in RISEN
-    ),
-)
+    Claim("x-phinet-considerably-higher", REPLAY,
+          "with replay and one epoch a task X-PhiNet is clearly better than every other method",
+          Higher(table=MIXUP, over=X_PHINETS, under=OTHERS, along="columns", at=("1 epoch Acc",), margin=CONSIDERABLY)),
+    Claim("others-rise", REPLAY,
+          "with replay BYOL, Barlow Twins and RM-SimSiam are better with two epochs a task than with one",
+          Higher(table=MIXUP, over=("2 epochs Acc",), under=("1 epoch Acc",), at=IMPROVE)),
+    Claim("x-phinet-high-or-comparable", "caption of tab:online-continual-mixup",
+          "with replay X-PhiNet is better than every other method or about as good, for one and two epochs a task",
+          Higher(table=MIXUP, over=X_PHINETS, under=OTHERS, along="columns", at=("1 epoch Acc", "2 epochs Acc"),
+                 by="worst", margin=-ABOUT)),
+    *(Claim(f"comparable-{other.lower().replace(' ', '-')}", REPLAY,
+            f"with replay and two epochs a task {other} is about as good as X-PhiNet (Cos)",
+            Comparable(table=MIXUP, one="X-PhiNet (Cos)", other=other, within=ABOUT, along="columns",
+                       at=("2 epochs Acc",)))
+      for other in IMPROVE),
+)  # fmt: skip
 
 TARGETS = (
     Target(
@@ -231,7 +143,7 @@ TARGETS = (
         notes=(
             "The row CIFAR-5m takes each method at its best weight decay of tab:ablation_cifar5m_wd, whose number it "
             "repeats: 1e-5 for SimSiam, 2e-5 for BYOL, RM-SimSiam and X-PhiNet. Barlow Twins is not in that table, "
-            f"and PhiNet's 76.74 neither: 2e-5 is taken. {READ_OUT}"
+            f"and PhiNet's 76.74 neither: 2e-5 is taken. {READOUT_NOTE}"
         ),
     ),
     Target(
@@ -240,8 +152,8 @@ TARGETS = (
         title="Split CIFAR-5m by weight decay",
         tables=_by_decay,
         claims=DECAY_CLAIMS,
-        drawn="lines",
-        notes=f"The figure's axis and methods are not printed: the methods are those of the main table. {READ_OUT}",
+        figure="lines",
+        notes=f"The figure's axis and methods are not printed: the methods are those of the main table. {READOUT_NOTE}",
     ),
     Target(
         name="split-cifar5m-two-epochs",
@@ -249,7 +161,7 @@ TARGETS = (
         title="Split CIFAR-5m, two epochs a task",
         tables=_two_epochs,
         claims=TWO_CLAIMS,
-        notes=READ_OUT,
+        notes=READOUT_NOTE,
     ),
     Target(
         name="split-cifar5m-mixup",
@@ -257,6 +169,6 @@ TARGETS = (
         title="Split CIFAR-5m with mixup replay, one and two epochs a task",
         tables=_mixup,
         claims=MIXUP_CLAIMS,
-        notes=READ_OUT,
+        notes=READOUT_NOTE,
     ),
 )
