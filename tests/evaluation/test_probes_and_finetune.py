@@ -29,7 +29,7 @@ ON_CPU = EvalOptions(device="cpu")
 
 @pytest.mark.parametrize("labels", ["0%", "101%", "10", "some", "nan%"])
 def test_a_share_that_is_none_is_refused(labels: str) -> None:
-    with pytest.raises(UserError, match="such as 1% or 10%"):
+    with pytest.raises(UserError, match="e.g. 1% or 10%"):
         EvalOptions(labels=labels)
 
 
@@ -82,7 +82,7 @@ def test_the_paper_s_probe_is_the_paper_s() -> None:
     assert (probe.rates, probe.epochs, probe.batch, probe.momentum) == ((30.0,), 100, 256, 0.9)
     assert seen is not None
     assert (seen.crop_scale, seen.interpolation, seen.flip) == ((0.08, 1.0), "bicubic", 0.5)
-    assert (seen.jitter_p, seen.gray_p, seen.blur_p, seen.solarise_p) == (0, 0, 0, 0)
+    assert (seen.jitter_p, seen.gray_p, seen.blur_p, seen.solarize_p) == (0, 0, 0, 0)
 
 
 def test_the_rate_grows_with_the_batch_and_falls_along_half_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from phinets.cli.command import Action, Outcome, parse_words, run_action
 from phinets.config.errors import UserError
-from phinets.config.evaluation import CACHED, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
+from phinets.config.evaluation import CACHED_PROBE, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
 from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _cached_probe(args: Linear) -> Outcome:
     accuracy = probe_accuracy(probe, *test.tensors())
     details = source.document | {"probe": "cached", "l2": probe.l2, "held_out": probe.held_out}
     choice = f"L2 {probe.l2:g}, held-out accuracy: {_listing(probe.held_out)}"
-    return _score("linear", accuracy, details, f"{source.describe()}; linear probe `cached`: {CACHED}", choice)
+    return _score("linear", accuracy, details, f"{source.describe()}; linear probe `cached`: {CACHED_PROBE}", choice)
 
 
 def _paper_probe(args: Linear) -> Outcome:

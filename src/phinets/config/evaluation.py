@@ -10,7 +10,7 @@ from phinets.config.views import PLANS
 ProbeName = Literal["cached", "paper"]
 HeadOptimizer = Literal["sgd", "lars"]
 
-CACHED = "logistic regression on cached features, L2 chosen on a held-out tenth"
+CACHED_PROBE = "logistic regression on cached features, L2 chosen on a held-out tenth"
 """The probe `cached` in words."""
 
 

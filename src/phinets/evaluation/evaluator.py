@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from phinets.backbones.weights import encoder_checksum
 from phinets.config.continual import Readout, ReadoutOptions
-from phinets.config.evaluation import CACHED
+from phinets.config.evaluation import CACHED_PROBE
 from phinets.config.record import Accuracies, Score
 from phinets.config.run import EvalConfig
 from phinets.continual.tasks import Stream, Task
@@ -54,7 +54,7 @@ class Evaluator:
             return f"{why}, so there is neither kNN nor a linear probe"
         vote = knn_protocol(min(self.protocol.num_neighbors, len(train)), self.protocol.knn_temperature)
         whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.encoder]
-        return f"{whose}backbone features; {split_protocol(len(train), len(test))}; kNN: {vote}; linear: {CACHED}"
+        return f"{whose}backbone features; {split_protocol(len(train), len(test))}; kNN: {vote}; linear: {CACHED_PROBE}"
 
     @property
     def final_sets(self) -> tuple[ImageSet, ImageSet]:
@@ -141,7 +141,7 @@ class TaskEvaluator:
             return f"{classes}; no task has labels, so none is evaluated"
         train, test = zip(*counts, strict=True)
         some = "all tasks" if len(counts) == len(image_sets) else f"the {len(counts)} tasks that have labels"
-        vote = f"kNN: {self._vote(min(train))}" if kind == "knn" else f"linear: {CACHED}"
+        vote = f"kNN: {self._vote(min(train))}" if kind == "knn" else f"linear: {CACHED_PROBE}"
         limit = "" if self.evaluation.final_bank is None else f" (at most {self.evaluation.final_bank} of a task)"
         return f"{classes}; {vote}; {sum(train)} training{limit} and {sum(test)} test images in {some}"
 
