@@ -121,7 +121,7 @@ def test_an_ending_may_be_written_large(name: str, begins: bytes, tmp_path: Path
     [
         (["equilibria", "--rho", "0"], "rho is 0.0"),
         (["equilibria", "--rho", "nan"], "rho is nan"),
-        (["equilibria", "--rho", "1e-13"], "give more"),
+        (["equilibria", "--rho", "1e-13"], "Give e.g. 0.03"),
         (["equilibria", "--sigma2", "-1"], "sigma2 is -1.0"),
         (["equilibria", "--system", "phi-net"], "Did you mean 'phinet'"),
         (["equilibria", "--system", "matrix"], "phinet-phi"),

@@ -72,7 +72,7 @@ def test_every_figure_shows_its_weight_decays(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--rho", "0"], "rho is 0.0, but the flow needs weight decay"),
+        (["--rho", "0"], "rho is 0.0, but must be above 0"),
         (["--sigma2", "-1"], "sigma2 is -1.0"),
         (["--system", "phinett"], "Did you mean 'phinet'?"),
         (["--system", "x-phinet"], "can't show x-phinet"),

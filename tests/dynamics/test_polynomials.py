@@ -1,23 +1,25 @@
 """Real roots: all of them, each once."""
 
 from fractions import Fraction
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import pytest
 
-from phinets.dynamics.polynomials import derivative, exact, multiply, polynomial, real_roots, value
+from phinets.dynamics.polynomials import Polynomial, exact, real_roots
 
 RANDOM = np.random.default_rng(1)
 
 
-def _with_roots(roots: list[Fraction]) -> list[Fraction]:
-    return multiply(polynomial(1), *(polynomial(-root, 1) for root in roots))
+def _with_roots(roots: list[Fraction]) -> Polynomial:
+    return reduce(mul, (Polynomial(-root, 1) for root in roots), Polynomial(1))
 
 
 def test_roots_that_were_put_in_come_out_however_often_and_however_near() -> None:
     near = Fraction(1, 3) + Fraction(1, 10**25)
     roots = [Fraction(-2), Fraction(-1, 7), Fraction(1, 3), near, Fraction(1, 10**12)]
-    many = multiply(_with_roots(roots), _with_roots(roots[1:3]), _with_roots(roots[2:3]), polynomial(1, 0, 1))
+    many = _with_roots(roots) * _with_roots(roots[1:3]) * _with_roots(roots[2:3]) * Polynomial(1, 0, 1)
     found = real_roots(many, 2)
     assert len(found) == len(roots)
     for root, put_in in zip(found, sorted(roots), strict=True):
@@ -29,13 +31,13 @@ def test_roots_at_the_ends_count_and_0_and_what_lies_beyond_do_not() -> None:
 
 
 def test_a_polynomial_without_real_roots_has_none() -> None:
-    assert real_roots(multiply(polynomial(1, 0, 1), polynomial(2, 1, 1)), 2) == []
-    assert real_roots(polynomial(7), 2) == []
+    assert real_roots(Polynomial(1, 0, 1) * Polynomial(2, 1, 1), 2) == []
+    assert real_roots(Polynomial(7), 2) == []
 
 
 def test_the_polynomial_0_is_refused() -> None:
     with pytest.raises(ValueError, match="every number"):
-        real_roots([], 2)
+        real_roots(Polynomial(), 2)
 
 
 def test_as_many_roots_as_numpy_finds_where_they_lie_apart() -> None:
@@ -44,7 +46,7 @@ def test_as_many_roots_as_numpy_finds_where_they_lie_apart() -> None:
         near = np.roots(coefficients[::-1])
         real = np.sort(near[np.abs(near.imag) < 1e-9].real)
         real = real[np.abs(real) < 2]
-        found = [float(root) for root in real_roots([exact(each) for each in coefficients], 2)]
+        found = [float(root) for root in real_roots(Polynomial(*map(exact, coefficients)), 2)]
         np.testing.assert_allclose(found, real, rtol=1e-8)
 
 
@@ -54,7 +56,15 @@ def test_a_float_means_the_decimal_it_is_written_as() -> None:
 
 
 def test_a_product_has_the_product_of_the_values_and_its_slope() -> None:
-    p, q, x = polynomial(1, -2, 3), polynomial(5, 0, 0, 7), Fraction(3, 5)
-    assert value(multiply(p, q), x) == value(p, x) * value(q, x)
-    slope = value(derivative(p), x) * value(q, x) + value(p, x) * value(derivative(q), x)
-    assert value(derivative(multiply(p, q)), x) == slope
+    p, q, x = Polynomial(1, -2, 3), Polynomial(5, 0, 0, 7), Fraction(3, 5)
+    assert (p * q)(x) == p(x) * q(x)
+    assert (2 - p)(x) == 2 - p(x)
+    slope = p.derivative()(x) * q(x) + p(x) * q.derivative()(x)
+    assert (p * q).derivative()(x) == slope
+
+
+def test_a_polynomial_in_two_variables_has_the_value_of_its_terms() -> None:
+    u, v, inner = Fraction(2, 7), Fraction(-3, 5), Polynomial(0, 1)
+    p, q = Polynomial(inner, 1), Polynomial(3, inner * inner - 1)  # u + v and 3 + (u² − 1)v
+    assert (p * q - 4)(v, u) == (u + v) * (3 + (u * u - 1) * v) - 4
+    assert not p - p

@@ -25,18 +25,15 @@ from typing import Any, Literal
 import numpy as np
 
 from phinets.config.errors import UserError
-from phinets.dynamics.polynomials import Polynomial, add, derivative, exact, multiply, polynomial, real_roots, value
+from phinets.dynamics.polynomials import Coefficient, Polynomial, as_polynomial, exact, real_roots
 from phinets.dynamics.systems import LEAST, PhiNet, PhiNetPhi, SimSiam, Version, XPhiNet
 
-InV = list[Polynomial]
-"""A polynomial in v whose coefficients are polynomials in u, lowest power first."""
 BOUND = 2
 ON_THE_CURVE = Fraction(1, 10**12)
 """Largest value of the curve's polynomial at a point of it; a u with two complex v gives no point."""
-ONE, U = polynomial(1), polynomial(0, 1)
-MINUS = polynomial(-1)
-TURN = polynomial(1, -2)
-"""dr/du; dr/dv is the same in v."""
+U = Polynomial(0, 1)
+V = Polynomial(0, 1)
+"""The same in v. A polynomial in u and v is one in v whose coefficients are numbers or polynomials in u."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,36 +44,37 @@ class Curve:
     """1/s², in (0, 1]."""
     version: Version
 
+    @property
+    def quartic(self) -> Polynomial:
+        """cu⁴."""
+        return Polynomial(0, 0, 0, 0, self.c)
+
     def equilibria(self, r: Fraction) -> list[tuple[Fraction, Fraction]]:
         """The points (u, v) where ρ = r/s."""
-        sharp = polynomial(0, 0, 0, 0, self.c)  # cu⁴
-        simsiam = polynomial(-r, 1, -1)
+        simsiam = U - U * U - r
         if self.version == "corrected":
-            whole = add(polynomial(r), sharp)
-            roots = real_roots(add(multiply(whole, whole, simsiam), multiply(polynomial(r), sharp)), BOUND)
+            whole = self.quartic + r
+            roots = real_roots(whole * whole * simsiam + r * self.quartic, BOUND)
             return [(u, self.c * u**4 / (r + self.c * u**4)) for u in roots]
-        quintic = multiply(sharp, polynomial(1, -1))
-        terms = add(multiply(polynomial(r * r), simsiam), multiply(polynomial(r), quintic))
-        roots = real_roots(add(terms, multiply(MINUS, quintic, quintic)), BOUND)
+        quintic = self.quartic * (1 - U)
+        roots = real_roots(r * r * simsiam + r * quintic - quintic * quintic, BOUND)
         return [(u, self.c * (1 - u) * u**4 / r) for u in roots]
 
     def scaled_decay(self, u: Fraction, v: Fraction) -> Fraction:
         """r at a point of the curve."""
         return u * (1 - u) + v * (1 - v)
 
-    def equation(self) -> InV:
+    def equation(self) -> Polynomial:
         """The curve's polynomial; 1 is its coefficient of v³."""
-        sharp = polynomial(0, 0, 0, 0, self.c)
-        by_v = polynomial(0, -1, 1)
         if self.version == "corrected":
-            return [sharp, add(by_v, multiply(MINUS, sharp)), MINUS, ONE]
-        return [multiply(sharp, polynomial(1, -1)), by_v, MINUS, ONE]
+            return Polynomial(self.quartic, U * U - U - self.quartic, -1, 1)
+        return Polynomial(self.quartic * (1 - U), U * U - U, -1, 1)
 
     def saddle_nodes(self) -> list[tuple[Fraction, Fraction]]:
         """The points where r has an extremum along the curve: r_u F_v − r_v F_u = 0."""
         F = self.equation()
-        F_u, F_v = [derivative(each) for each in F], [multiply(polynomial(k), each) for k, each in enumerate(F)][1:]
-        return self.zeros(_plus(_times([TURN], F_v), _times([MINUS, polynomial(2)], F_u)))
+        F_u, F_v = Polynomial(*(as_polynomial(each).derivative() for each in F.coefficients)), F.derivative()
+        return self.zeros(Polynomial(1 - 2 * U) * F_v - (1 - 2 * V) * F_u)
 
     def hopf_points(self, k: Fraction) -> list[tuple[Fraction, Fraction]]:
         """The points where X-PhiNet of rate κ = k/s has two eigenvalues ±iω, ω > 0: a Hopf bifurcation.
@@ -85,80 +83,52 @@ class Curve:
         λ³ + (κ − tr A)λ² + (det A − κ tr J)λ + κ det J; two are ±iω where (κ − tr A)(det A − κ tr J) = κ det J and
         ω² = det A − κ tr J > 0. κ det J is 0 where PhiNet's is: the saddle-nodes are the same.
         """
-        sharp = polynomial(0, 0, 0, 0, self.c)
         corrected = self.version == "corrected"
-        r: InV = [polynomial(0, 1, -1), ONE, MINUS]
-        a11: InV = [polynomial(0, 1, -2), [], polynomial(-2)]  # sA₁₁ = u − 2(u² + v²)
-        a22 = _times([MINUS], _plus(r, [sharp] if corrected else []))  # sA₂₂ = −r, less cu⁴ where γ̇ holds −sγψ⁴
-        twist: InV = [sharp, multiply(polynomial(-2), sharp)]  # s²A₁₂A₂₃ = cu⁴(1 − 2v)
-        gain: InV = [polynomial(2), polynomial(-4)] if corrected else [polynomial(2, -4)]  # A₂₁/A₂₃
-        det_a = _plus(_times(a11, a22), _times([MINUS], _times(twist, gain)))
-        det_j = _plus(det_a, _plus(_times([[], ONE], a22), _times([MINUS], twist)))
-        trace_a = _plus(a11, a22)
-        squared = _plus(det_a, _times([polynomial(-k)], _plus(trace_a, [[], ONE])))
-        balance = _plus(
-            _times(_plus([polynomial(k)], _times([MINUS], trace_a)), squared), _times([polynomial(-k)], det_j)
-        )
-        return [(u, v) for u, v in self.zeros(balance) if _value(squared, u, v) > 0]
+        r = Polynomial(U - U * U, 1, -1)
+        a11 = Polynomial(U - 2 * U * U, 0, -2)  # sA₁₁ = u − 2(u² + v²)
+        a22 = -r - (Polynomial(self.quartic) if corrected else 0)  # sA₂₂ = −r, less cu⁴ where γ̇ holds −sγψ⁴
+        twist = Polynomial(self.quartic, -2 * self.quartic)  # s²A₁₂A₂₃ = cu⁴(1 − 2v)
+        gain = Polynomial(2, -4) if corrected else Polynomial(2 - 4 * U)  # A₂₁/A₂₃
+        trace_a, det_a = a11 + a22, a11 * a22 - twist * gain
+        det_j = det_a + V * a22 - twist
+        squared = det_a - k * (trace_a + V)
+        points = self.zeros((k - trace_a) * squared - k * det_j)
+        return [(u, v) for u, v in points if squared(v, u) > 0]
 
-    def zeros(self, G: InV) -> list[tuple[Fraction, Fraction]]:
+    def zeros(self, G: Polynomial) -> list[tuple[Fraction, Fraction]]:
         """The points of the curve, u ≠ 0, where G vanishes too.
 
         Multiplying by G is linear on polynomials in v modulo the curve's: G·vⁱ = Σⱼ Mᵢⱼ(u) vʲ with i, j < 3. Where
         G = 0, M maps (1, v, v²) to 0. So u is a root of det M, and v is read off what M maps to 0.
         """
-        M = self._multiplication(G)
+        M, curve = self._multiplication(G), self.equation()
+        determinant = sum(entry * minor for entry, minor in zip(M[0], _cross(M[1], M[2]), strict=True))
         points = []
-        for u in real_roots(_determinant(M), BOUND):
-            rows = [[value(entry, u) for entry in row] for row in M]
+        for u in real_roots(as_polynomial(determinant), BOUND):
+            rows = [[as_polynomial(entry)(u) for entry in row] for row in M]
             crosses = [_cross(rows[i], rows[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
             one, v, _ = max(crosses, key=lambda cross: abs(cross[0]))
             points.append((u, v / one))
-        return [point for point in points if abs(_value(self.equation(), *point)) < ON_THE_CURVE]
+        return [(u, v) for u, v in points if abs(curve(v, u)) < ON_THE_CURVE]
 
-    def _multiplication(self, G: InV) -> list[InV]:
+    def _multiplication(self, G: Polynomial) -> list[list[Coefficient]]:
         """The matrix of multiplication by G modulo the curve's polynomial."""
-        lower = [multiply(MINUS, each) for each in self.equation()[:3]]  # v³ in terms of 1, v, v²
-        row = list(G)
+        lower = [-each for each in self.equation().coefficients[:3]]  # v³ in terms of 1, v, v²
+        row = list(G.coefficients)
         while len(row) > 3:  # v^k = v^(k−3) · v³
             lead, shift = row.pop(), len(row) - 3
             for k, each in enumerate(lower):
-                row[k + shift] = add(row[k + shift], multiply(lead, each))
-        rows = [row + [[] for _ in range(3 - len(row))]]
+                row[k + shift] += lead * each
+        rows = [row + [0] * (3 - len(row))]
         for _ in range(2):
             a, b, lead = rows[-1]
-            rows.append([add(low, multiply(lead, each)) for low, each in zip(([], a, b), lower, strict=True)])
+            rows.append([low + lead * each for low, each in zip((0, a, b), lower, strict=True)])
         return rows
 
 
-def _determinant(M: list[InV]) -> Polynomial:
-    """det of a 3 × 3 matrix of polynomials."""
-    (a, b, c), second, third = M
-    minors = [
-        add(multiply(second[i], third[j]), multiply(MINUS, second[j], third[i])) for i, j in ((1, 2), (2, 0), (0, 1))
-    ]
-    return add(add(multiply(a, minors[0]), multiply(b, minors[1])), multiply(c, minors[2]))
-
-
-def _cross(x: list[Fraction], y: list[Fraction]) -> tuple[Fraction, Fraction, Fraction]:
+def _cross(x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """The cross product of two vectors."""
     return x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]
-
-
-def _plus(G: InV, H: InV) -> InV:
-    short, long = sorted((G, H), key=len)
-    return [add(p, q) for p, q in zip(short, long, strict=False)] + long[len(short) :]
-
-
-def _times(G: InV, H: InV) -> InV:
-    product: InV = [[] for _ in range(len(G) + len(H) - 1)]
-    for i, p in enumerate(G):
-        for j, q in enumerate(H):
-            product[i + j] = add(product[i + j], multiply(p, q))
-    return product
-
-
-def _value(G: InV, u: Fraction, v: Fraction) -> Fraction:
-    return value([value(each, u) for each in G], v)
 
 
 AnySystem = SimSiam | PhiNet | PhiNetPhi | XPhiNet
@@ -226,12 +196,12 @@ def equilibria(system: AnySystem) -> tuple[Equilibrium, ...]:
     s = 1 + exact(system.sigma2)
     r = s * exact(system.rho)
     if isinstance(system, SimSiam):
-        points = [(u, Fraction(0)) for u in real_roots(polynomial(-r, exact(system.tau), -1), _bound(system.tau))]
+        tau = exact(system.tau)
+        points = [(u, Fraction(0)) for u in real_roots(tau * U - U * U - r, int(tau) + 1)]  # 0 < u < τ
     else:
         points = Curve(c=1 / s**2, version=system.version).equilibria(r)
-    origin = tuple(0.0 for _ in system.variables)
-    states = [origin, *(state_at(system, u / s, v / u) for u, v in points)]
-    return tuple(equilibrium_at(system, state) for state in sorted(states, key=lambda state: state[_psi_index(system)]))
+    states = [state_at(system, Fraction(0), Fraction(0)), *(state_at(system, u / s, v / u) for u, v in points)]
+    return tuple(sorted((equilibrium_at(system, state) for state in states), key=lambda each: each.psi))
 
 
 def state_at(system: AnySystem, psi: Fraction, gamma: Fraction) -> tuple[float, ...]:
@@ -245,23 +215,12 @@ def equilibrium_at(system: AnySystem, state: Sequence[float]) -> Equilibrium:
     eigenvalues = np.linalg.eigvals(system.jacobian(np.array(state)))
     ordered = sorted((complex(each) for each in eigenvalues), key=lambda each: (each.real, each.imag))
     slowest = min(system.rho, system.kappa) if isinstance(system, XPhiNet) else system.rho
-    kind = _kind(ordered, STILL * slowest)
+    rates = [each.real for each in ordered]
+    kind: Kind = "saddle"
+    if min(map(abs, rates)) <= STILL * slowest:
+        kind = "degenerate"
+    elif max(rates) < 0:
+        kind = "sink"
+    elif min(rates) > 0:
+        kind = "source"
     return Equilibrium(variables=system.variables, state=tuple(state), eigenvalues=tuple(ordered), kind=kind)
-
-
-def _kind(eigenvalues: Sequence[complex], still: float) -> Kind:
-    rates = [each.real for each in eigenvalues]
-    if min(map(abs, rates)) <= still:
-        return "degenerate"
-    if max(rates) < 0:
-        return "sink"
-    return "source" if min(rates) > 0 else "saddle"
-
-
-def _psi_index(system: AnySystem) -> int:
-    return system.variables.index("psi")
-
-
-def _bound(tau: float) -> int:
-    """Roots of τu − u² − r lie between 0 and τ."""
-    return int(tau) + 1

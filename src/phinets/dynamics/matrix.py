@@ -29,7 +29,6 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from phinets.config.errors import UserError
 from phinets.dynamics.systems import Floats, Parameters, Version
 
 Weights = Mapping[str, Floats]
@@ -49,21 +48,6 @@ class MatrixSystem(Protocol):
 
     def flow(self, weights: Weights) -> dict[str, Floats]:
         """Time derivative of each matrix, under the same names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slow(Parameters):
-    """What has a slow encoder."""
-
-    kappa: float = 0.33
-    """κ > 0: how fast the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
-
-    def __post_init__(self) -> None:
-        Parameters.__post_init__(self)
-        if self.kappa <= 0:
-            raise UserError(
-                f"kappa is {self.kappa}, but the slow encoder must follow: give a number above 0, e.g. 0.1."
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,23 +77,20 @@ class MatrixSimSiam(Parameters):
     tau: float = 1.0
     """τ > 0: the size of the target beside the encoder; 1 is SimSiam."""
 
-    def __post_init__(self) -> None:
-        Parameters.__post_init__(self)
-        if self.tau <= 0:
-            raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
-
     def flow(self, weights: Weights) -> dict[str, Floats]:
         return _one_prediction(self, weights, self.tau * weights["W_f"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixByol(_Slow):
+class MatrixByol(Parameters):
     """BYOL's matrix flow: SimSiam's with the slow encoder as the target, T₁ = W_s.
 
     On aligned weights the ratio τ = b/a of slow to fast moves by τ̇ = κ(1 − τ) − τȧ/a (Tian et al. 2021, eq. 13).
     """
 
     names: ClassVar[tuple[str, ...]] = ("W_f", "W_h", "W_s")
+    kappa: float = 0.33
+    """κ > 0: the rate at which the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
     def flow(self, weights: Weights) -> dict[str, Floats]:
         slow = {"W_s": self.kappa * (weights["W_f"] - weights["W_s"])}
@@ -117,10 +98,12 @@ class MatrixByol(_Slow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixXPhiNet(_Slow):
+class MatrixXPhiNet(Parameters):
     """X-PhiNet's matrix flow: PhiNet's whose second prediction aims at the slow encoder, T₁ = W_f and T₂ = W_s."""
 
     names: ClassVar[tuple[str, ...]] = ("W_f", "W_g", "W_h", "W_s")
+    kappa: float = 0.33
+    """As in `MatrixByol`."""
     version: Version = "corrected"
     """Which Ẇ_g."""
 

@@ -1,14 +1,12 @@
-"""Polynomials with rational coefficients, and all their distinct real roots by exact arithmetic (Sturm's theorem).
+"""Polynomials with rational coefficients, and all their distinct real roots by exact arithmetic (Sturm's theorem)."""
 
-A polynomial is a list of coefficients, lowest power first, without zeros at its end; the empty list is 0.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise, zip_longest
 from math import gcd, lcm
+from typing import Union
 
-Polynomial = list[Fraction]
+Coefficient = Union[int, Fraction, "Polynomial"]
 BITS = 96
 """Relative precision of a root, 2^−96: far below that of a float."""
 
@@ -18,38 +16,57 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def polynomial(*coefficients: int | Fraction) -> Polynomial:
-    """Coefficients from the lowest power on."""
-    return _trim([Fraction(each) for each in coefficients])
+class Polynomial:
+    """Coefficients from the lowest power on, without zeros at the end.
 
+    They are rational numbers, or polynomials in another variable: Polynomial(U, 1) is u + v for U = Polynomial(0, 1).
+    """
 
-def add(p: Polynomial, q: Polynomial) -> Polynomial:
-    """p + q."""
-    return _trim([a + b for a, b in zip_longest(p, q, fillvalue=Fraction(0))])
+    def __init__(self, *coefficients: Coefficient) -> None:
+        size = next((k for k in range(len(coefficients), 0, -1) if coefficients[k - 1]), 0)
+        self.coefficients = coefficients[:size]
 
+    def __bool__(self) -> bool:
+        return bool(self.coefficients)
 
-def multiply(p: Polynomial, *others: Polynomial) -> Polynomial:
-    """p · q · …"""
-    for q in others:
-        product = [Fraction(0)] * max(len(p) + len(q) - 1, 0)
-        for i, a in enumerate(p):
-            for j, b in enumerate(q):
+    def __add__(self, other: Coefficient) -> "Polynomial":
+        pairs = zip_longest(self.coefficients, as_polynomial(other).coefficients, fillvalue=0)
+        return Polynomial(*(a + b for a, b in pairs))
+
+    def __mul__(self, other: Coefficient) -> "Polynomial":
+        factors = as_polynomial(other).coefficients
+        product: list[Coefficient] = [0] * (len(self.coefficients) + len(factors))
+        for i, a in enumerate(self.coefficients):
+            for j, b in enumerate(factors):
                 product[i + j] += a * b
-        p = _trim(product)
-    return p
+        return Polynomial(*product)
+
+    def __neg__(self) -> "Polynomial":
+        return self * -1
+
+    def __sub__(self, other: Coefficient) -> "Polynomial":
+        return self + -other
+
+    def __rsub__(self, other: Coefficient) -> "Polynomial":
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def derivative(self) -> "Polynomial":
+        """By the polynomial's own variable."""
+        return Polynomial(*(k * a for k, a in enumerate(self.coefficients) if k))
+
+    def __call__(self, x: Fraction, *inner: Fraction) -> Fraction:
+        """The value at x; `inner`: the value of the coefficients' variable."""
+        total = Fraction(0)
+        for a in reversed(self.coefficients):
+            total = total * x + (a(*inner) if isinstance(a, Polynomial) else a)
+        return total
 
 
-def derivative(p: Polynomial) -> Polynomial:
-    """dp/dx."""
-    return [k * a for k, a in enumerate(p)][1:]
-
-
-def value(p: Polynomial, x: Fraction) -> Fraction:
-    """p(x)."""
-    total = Fraction(0)
-    for a in reversed(p):
-        total = total * x + a
-    return total
+def as_polynomial(value: Coefficient) -> Polynomial:
+    """A number as a constant polynomial."""
+    return value if isinstance(value, Polynomial) else Polynomial(value)
 
 
 def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
@@ -59,7 +76,7 @@ def real_roots(p: Polynomial, bound: int) -> list[Fraction]:
     """
     if not p:
         raise ValueError("the zero polynomial: every number is a root")
-    chain = _sturm(_integers(p))
+    chain = _sturm(_integers(p.coefficients))
     at = {x: _variations(chain, x) for x in (Fraction(-bound), Fraction(0), Fraction(bound))}
     edge = [Fraction(-bound)] if _sign(chain[0], -bound, 1) == 0 else []
     intervals = [(Fraction(0), Fraction(bound)), (Fraction(-bound), Fraction(0))]
@@ -142,8 +159,9 @@ def _quotient(p: list[int], q: list[int]) -> list[int]:
     return _integers(result[::-1])
 
 
-def _integers(p: Polynomial) -> list[int]:
-    """A positive multiple of p with integer coefficients."""
+def _integers(coefficients: Iterable[Coefficient]) -> list[int]:
+    """A positive multiple of a polynomial with integer coefficients."""
+    p = [Fraction(a) for a in coefficients if not isinstance(a, Polynomial)]
     under = lcm(*(a.denominator for a in p))
     return _primitive([int(a * under) for a in p])
 
@@ -151,9 +169,3 @@ def _integers(p: Polynomial) -> list[int]:
 def _primitive(p: list[int]) -> list[int]:
     common = gcd(*p) if p else 1
     return [a // common for a in p]
-
-
-def _trim(p: Polynomial) -> Polynomial:
-    while p and p[-1] == 0:
-        p.pop()
-    return p

@@ -4,9 +4,9 @@ A state is an array (k, …): its first axis holds the k variables, the others a
 Cubes are written as ψ²·ψ, since numpy is slow at every power but its square.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ Version = Literal["published", "corrected"]
 Floats = NDArray[np.float64]
 LEAST, MOST = 1e-12, 1e6
 """Weight decays between which floats resolve both the slow rates, of size ρ, and the fast ones."""
+
+POSITIVE = {"rho": "0.03", "tau": "1, which is SimSiam", "kappa": "0.33"}
+"""Parameters that must be above 0, where a system has them, with an example."""
 
 
 class System(Protocol):
@@ -34,9 +37,6 @@ class System(Protocol):
     @property
     def s(self) -> float:
         """1 + σ²."""
-
-    def with_rho(self, rho: float) -> Self:
-        """The same flow under another weight decay."""
 
     def flow(self, state: Floats) -> Floats:
         """Time derivative of each variable: (k, …) → (k, …)."""
@@ -58,8 +58,9 @@ class Parameters:
         require_finite(self)
         if self.sigma2 < 0:
             raise UserError(f"sigma2 is {self.sigma2}, but a variance can't be negative: give 0 or more.")
-        if self.rho <= 0:
-            raise UserError(f"rho is {self.rho}, but the flow needs weight decay: give a number above 0, e.g. 0.03.")
+        for name, example in POSITIVE.items():
+            if (value := getattr(self, name, 1.0)) <= 0:
+                raise UserError(f"{name} is {value}, but must be above 0: give e.g. {example}.")
 
     @property
     def s(self) -> float:
@@ -87,11 +88,6 @@ class SimSiam(Parameters):
     tau: float = 1.0
     """τ > 0."""
 
-    def __post_init__(self) -> None:
-        Parameters.__post_init__(self)
-        if self.tau <= 0:
-            raise UserError(f"tau is {self.tau}, but must be above 0; 1 is SimSiam.")
-
     def flow(self, state: Floats) -> Floats:
         (psi,) = state
         return np.stack([(self.tau - self.s * psi) * psi**2 - self.rho * psi])
@@ -112,6 +108,10 @@ class _Versioned(Parameters):
         """The factor that drives ψ: (1+γ) − s(1+γ²)ψ."""
         return (1 + gamma) - self.s * (1 + gamma**2) * psi
 
+    def push_slopes(self, psi: Floats, gamma: Floats) -> tuple[Floats, Floats]:
+        """Its derivatives by ψ and by γ."""
+        return -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
+
     def pull(self, psi: Floats, gamma: Floats) -> Floats:
         """The factor that drives γ: 1 − sψ as published, 1 − sγψ as corrected."""
         return 1 - self.s * psi * (gamma if self.version == "corrected" else 1)
@@ -121,6 +121,27 @@ class _Versioned(Parameters):
         if self.version == "corrected":
             return -self.s * gamma, -self.s * psi
         return np.full_like(psi, -self.s), np.zeros_like(psi)
+
+    def plane_flow(self, psi: Floats, gamma: Floats) -> list[Floats]:
+        """PhiNet's ψ̇ and γ̇ on the parabola φ = ψ²."""
+        square = psi**2
+        push, pull = self.push(psi, gamma), self.pull(psi, gamma)
+        return [push * square - self.rho * psi, pull * square * psi - self.rho * gamma]
+
+    def plane_jacobian(self, psi: Floats, gamma: Floats) -> list[list[Floats]]:
+        """Their derivatives by ψ and γ, one row per rate."""
+        square = psi**2
+        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
+        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
+        return [
+            [2 * psi * push + square * push_psi - self.rho, square * push_gamma],
+            [square * (3 * pull + psi * pull_psi), square * psi * pull_gamma - self.rho],
+        ]
+
+
+def _stack_rows(*rows: Sequence[Floats]) -> Floats:
+    """A matrix of entries (…) as one array (k, k, …)."""
+    return np.stack([np.stack(row) for row in rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,26 +154,10 @@ class PhiNet(_Versioned):
     variables: ClassVar[tuple[str, ...]] = ("psi", "gamma")
 
     def flow(self, state: Floats) -> Floats:
-        psi, gamma = state
-        push = self.push(psi, gamma)
-        return np.stack([push * psi**2 - self.rho * psi, self.pull(psi, gamma) * psi**2 * psi - self.rho * gamma])
+        return np.stack(self.plane_flow(*state))
 
     def jacobian(self, state: Floats) -> Floats:
-        psi, gamma = state
-        by_psi, by_gamma = self.pull_slopes(psi, gamma)
-        return np.stack(
-            [
-                np.stack(
-                    [
-                        2 * (1 + gamma) * psi - 3 * self.s * (1 + gamma**2) * psi**2 - self.rho,
-                        (1 - 2 * self.s * gamma * psi) * psi**2,
-                    ]
-                ),
-                np.stack(
-                    [by_psi * psi**2 * psi + 3 * self.pull(psi, gamma) * psi**2, by_gamma * psi**2 * psi - self.rho],
-                ),
-            ]
-        )
+        return _stack_rows(*self.plane_jacobian(*state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,27 +172,18 @@ class PhiNetPhi(_Versioned):
 
     def flow(self, state: Floats) -> Floats:
         phi, psi, gamma = state
-        push = self.push(psi, gamma)
-        return np.stack(
-            [
-                2 * psi * phi * push - 2 * self.rho * phi,
-                phi * push - self.rho * psi,
-                psi * phi * self.pull(psi, gamma) - self.rho * gamma,
-            ]
-        )
+        push, pull = phi * self.push(psi, gamma), psi * phi * self.pull(psi, gamma)
+        return np.stack([2 * psi * push - 2 * self.rho * phi, push - self.rho * psi, pull - self.rho * gamma])
 
     def jacobian(self, state: Floats) -> Floats:
         phi, psi, gamma = state
-        push = self.push(psi, gamma)
-        push_psi, push_gamma = -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
-        pull = self.pull(psi, gamma)
-        pull_psi, pull_gamma = self.pull_slopes(psi, gamma)
-        rows: list[list[Any]] = [
+        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
+        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
+        return _stack_rows(
             [2 * psi * push - 2 * self.rho, 2 * phi * (push + psi * push_psi), 2 * psi * phi * push_gamma],
             [push, phi * push_psi - self.rho, phi * push_gamma],
             [psi * pull, phi * (pull + psi * pull_psi), psi * phi * pull_gamma - self.rho],
-        ]
-        return np.stack([np.stack(row) for row in rows])
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,41 +213,22 @@ class XPhiNet(_Versioned):
     kappa: float = 0.33
     """κ > 0: the rate at which the slow encoder follows; 0.33 is a momentum of 0.99 at a learning rate of 0.03."""
 
-    def __post_init__(self) -> None:
-        Parameters.__post_init__(self)
-        if self.kappa <= 0:
-            raise UserError(f"kappa is {self.kappa}, but the slow encoder needs a rate above 0, e.g. 0.33.")
-
     def flow(self, state: Floats) -> Floats:
         psi, gamma, slow = state
         lag = slow - psi
-        push = self.push(psi, gamma)
-        return np.stack(
-            [
-                push * psi**2 + gamma * psi * lag - self.rho * psi,
-                self.pull(psi, gamma) * psi**2 * psi + lag * psi**2 - self.rho * gamma,
-                -self.kappa * lag,
-            ]
-        )
+        psi_rate, gamma_rate = self.plane_flow(psi, gamma)
+        return np.stack([psi_rate + gamma * psi * lag, gamma_rate + lag * psi**2, -self.kappa * lag])
 
     def jacobian(self, state: Floats) -> Floats:
         psi, gamma, slow = state
-        pull_psi, pull_gamma = self.pull_slopes(psi, gamma)
+        lag, square = slow - psi, psi**2
+        (psi_psi, psi_gamma), (gamma_psi, gamma_gamma) = self.plane_jacobian(psi, gamma)
         zero = np.zeros_like(psi)
-        rows: list[list[Any]] = [
-            [
-                2 * psi - 3 * self.s * (1 + gamma**2) * psi**2 + gamma * slow - self.rho,
-                psi * slow - 2 * self.s * gamma * psi**2 * psi,
-                gamma * psi,
-            ],
-            [
-                pull_psi * psi**2 * psi + 3 * (self.pull(psi, gamma) - 1) * psi**2 + 2 * slow * psi,
-                pull_gamma * psi**2 * psi - self.rho,
-                psi**2,
-            ],
+        return _stack_rows(
+            [psi_psi + gamma * (lag - psi), psi_gamma + psi * lag, gamma * psi],
+            [gamma_psi + 2 * psi * lag - square, gamma_gamma, square],
             [zero + self.kappa, zero, zero - self.kappa],
-        ]
-        return np.stack([np.stack(row) for row in rows])
+        )
 
 
 SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi] | type[XPhiNet]] = {
@@ -277,27 +254,21 @@ class AboveParabola(PhiNetPhi):
     def flow(self, state: Floats) -> Floats:
         psi, omega, gamma = state
         phi = psi**2 + omega**2
-        push = self.push(psi, gamma)
-        rates = [phi * push - self.rho * psi, -self.rho * omega, psi * phi * self.pull(psi, gamma) - self.rho * gamma]
-        return np.stack(rates)
+        push, pull = phi * self.push(psi, gamma), psi * phi * self.pull(psi, gamma)
+        return np.stack([push - self.rho * psi, -self.rho * omega, pull - self.rho * gamma])
 
     def jacobian(self, state: Floats) -> Floats:
         psi, omega, gamma = state
         phi = psi**2 + omega**2
-        push = self.push(psi, gamma)
-        push_psi, push_gamma = -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
+        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
         pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
         zero = np.zeros_like(psi)
-        rows: list[list[Any]] = [
+        by_psi = phi * (pull + psi * pull_psi) + 2 * psi**2 * pull
+        return _stack_rows(
             [2 * psi * push + phi * push_psi - self.rho, 2 * omega * push, phi * push_gamma],
             [zero, zero - self.rho, zero],
-            [
-                phi * (pull + psi * pull_psi) + 2 * psi**2 * pull,
-                2 * psi * omega * pull,
-                psi * phi * pull_gamma - self.rho,
-            ],
-        ]
-        return np.stack([np.stack(row) for row in rows])
+            [by_psi, 2 * psi * omega * pull, psi * phi * pull_gamma - self.rho],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,30 +292,24 @@ class BelowParabola(PhiNetPhi):
     def flow(self, state: Floats) -> Floats:
         y, omega, gamma = state
         psi = self.psi(state)
-        push = self.push(psi, gamma)
-        rates = [
-            psi * push - self.rho,
-            -self.rho * omega,
-            psi * np.exp(2 * y) * self.pull(psi, gamma) - self.rho * gamma,
-        ]
-        return np.stack(rates)
+        push, pull = psi * self.push(psi, gamma), psi * np.exp(2 * y) * self.pull(psi, gamma)
+        return np.stack([push - self.rho, -self.rho * omega, pull - self.rho * gamma])
 
     def jacobian(self, state: Floats) -> Floats:
         y, omega, gamma = state
         psi, phi = self.psi(state), np.exp(2 * y)
         over = np.where(psi == 0, 1.0, psi)
         psi_y, psi_omega = phi / over, omega / over
-        push = self.push(psi, gamma)
-        slope = push - psi * self.s * (1 + gamma**2)  # of ψ·push, by ψ
+        push_psi, push_gamma = self.push_slopes(psi, gamma)
         pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
-        lift = phi * (pull + psi * pull_psi)  # the slope of ψφ·pull, by ψ
+        slope = self.push(psi, gamma) + psi * push_psi  # of ψ·push, by ψ
+        lift = phi * (pull + psi * pull_psi)  # of ψφ·pull, by ψ
         zero = np.zeros_like(y)
-        rows: list[list[Any]] = [
-            [psi_y * slope, psi_omega * slope, psi * (1 - 2 * self.s * gamma * psi)],
+        return _stack_rows(
+            [psi_y * slope, psi_omega * slope, psi * push_gamma],
             [zero, zero - self.rho, zero],
             [lift * psi_y + 2 * psi * phi * pull, lift * psi_omega, psi * phi * pull_gamma - self.rho],
-        ]
-        return np.stack([np.stack(row) for row in rows])
+        )
 
     def collapses(self, state: Floats) -> NDArray[np.bool_]:
         """Which of the states (3, …) are near enough to ψ = 0 to collapse for certain.

@@ -1,14 +1,14 @@
 """Options that the actions of `phinets dynamics` share: which flow, how strong the views, how much weight decay."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from phinets.config.errors import UserError, look_up, unknown
+from phinets.config.errors import UserError, look_up
 
 if TYPE_CHECKING:
     from phinets.dynamics.equilibria import AnySystem
@@ -21,31 +21,58 @@ RANDOM_START = {"dim": 4, "input_dim": 6, "scale": 1.0, "symmetric": False}
 
 
 @dataclass(frozen=True)
-class SystemOptions:
-    """An eigenvalue flow without its weight decay."""
+class ParameterOptions:
+    """The parameters that eigenvalue flows and matrix flows share."""
 
     system: str = "phinet"
-    """Which flow: simsiam, phinet, phinet-phi (with φ beside ψ and γ) or x-phinet (with the slow encoder)."""
+    """Which flow."""
     version: str = "corrected"
-    """γ̇ as the paper prints it (published) or as its loss gives it (corrected); simsiam has no γ."""
+    """The equation of g as the paper prints it (published) or as its loss gives it (corrected); for systems with g."""
     sigma2: float = 1.5
     """σ² ≥ 0: variance of the augmentation."""
     tau: float | None = None
     """For simsiam: size of the target's weights relative to the encoder's; unset: 1."""
     kappa: float | None = None
-    """For x-phinet: rate of the slow encoder, (1 − momentum) / learning rate; unset: 0.33."""
+    """For systems with a slow encoder: its rate, (1 − momentum) / learning rate; unset: 0.33."""
+
+    def build(self, systems: Mapping[str, type], name: str, rho: float) -> Any:
+        """A system of a table under this weight decay; a UserError says which option is wrong."""
+        from phinets.dynamics.systems import LEAST, MOST
+
+        kind = look_up("system", name, {**systems, "matrix": object})
+        look_up("version", self.version, VERSIONS)
+        if 0 < rho < LEAST or rho > MOST:
+            limit = f"below {LEAST:g}" if rho < LEAST else f"above {MOST:g}"
+            raise UserError(f"rho is {rho}, but {limit} floats can't resolve all rates. Give e.g. 0.03.")
+        parameters: dict[str, Any] = {"sigma2": self.sigma2, "rho": rho}
+        for option in ("version", "tau", "kappa"):
+            value = getattr(self, option)
+            owners = [each for each in systems if option in {field.name for field in fields(systems[each])}]
+            if value is not None and name in owners:
+                parameters[option] = value
+            elif value is not None and option != "version":
+                raise UserError(f"--{option} {value} is for {' and '.join(owners)}, not for {name}. Leave it out.")
+        return kind(**parameters)
+
+
+@dataclass(frozen=True)
+class SystemOptions(ParameterOptions):
+    """An eigenvalue flow without its weight decay."""
+
+    system: str = "phinet"
+    """Which flow: simsiam, phinet, phinet-phi (with φ beside ψ and γ) or x-phinet (with the slow encoder)."""
 
     def __post_init__(self) -> None:
         self.flow_at(1.0)
 
     def plain(self) -> dict[str, Any]:
         """For JSON: all parameters of the flow."""
-        return {"system": self.system} | {
-            name: value for name, value in asdict(self.flow_at(1.0)).items() if name != "rho"
-        }
+        parameters = asdict(self.flow_at(1.0))
+        del parameters["rho"]
+        return {"system": self.system, **parameters}
 
     def flow_at(self, rho: float) -> "AnySystem":
-        """The flow under this weight decay; a UserError says which option is wrong."""
+        """The flow under this weight decay."""
         from phinets.dynamics.systems import SYSTEMS
 
         if self.system == "matrix":
@@ -53,11 +80,8 @@ class SystemOptions:
                 "the matrix flow has whole manifolds of equilibria: along each eigendirection they are those of "
                 "phinet-phi. Give --system phinet-phi, or use `phinets dynamics flow` for the matrix flow itself."
             )
-        _require_rho(rho)
-        if self.system not in SYSTEMS:
-            raise UserError(unknown("system", self.system, [*SYSTEMS, "matrix"]))
-        owners = {"version": ("phinet", "phinet-phi", "x-phinet"), "tau": ("simsiam",), "kappa": ("x-phinet",)}
-        return SYSTEMS[self.system](sigma2=self.sigma2, rho=rho, **_own_parameters(self, self.system, owners))
+        system: AnySystem = self.build(SYSTEMS, self.system, rho)
+        return system
 
 
 @dataclass(frozen=True)
@@ -80,21 +104,13 @@ class FlowOptions(SystemOptions):
 
 
 @dataclass(frozen=True)
-class MatrixFlowOptions:
+class MatrixFlowOptions(ParameterOptions):
     """A matrix flow and its initial weights."""
 
     system: str = "phinet"
     """Which flow: phinet (alias: matrix), simsiam, byol or x-phinet."""
-    version: str = "corrected"
-    """Ẇ_g as the paper prints it (published) or as its loss gives it (corrected); simsiam and byol have no W_g."""
-    sigma2: float = 1.5
-    """σ² ≥ 0: variance of the augmentation."""
     rho: float = 0.03
     """ρ > 0: weight decay."""
-    tau: float | None = None
-    """For simsiam: size of the target's weights relative to the encoder's; unset: 1."""
-    kappa: float | None = None
-    """For byol and x-phinet: rate of the slow encoder, (1 − momentum) / learning rate; unset: 0.33."""
     start: Path | None = None
     """An .npz file with W_f (m, d), W_g and W_h (m, m), and W_s (m, d) where there is one; unset: random weights."""
     dim: int = 4
@@ -118,8 +134,8 @@ class MatrixFlowOptions:
             raise UserError(f"--{option} is for random weights, but --start gives the weights. Leave one of them out.")
 
     def flow(self) -> "MatrixSystem":
-        """The flow that the options select; a UserError says which option is wrong."""
-        from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
+        """The flow that the options select."""
+        from phinets.dynamics.matrix import MATRIX_FLOWS
 
         if self.system == "phinet-phi":
             raise UserError(
@@ -127,10 +143,8 @@ class MatrixFlowOptions:
                 "`basins` have it. Give --system phinet here; the output includes the reduced equations."
             )
         name = "phinet" if self.system == "matrix" else self.system
-        kind = look_up("system", name, {**MATRIX_FLOWS, "matrix": MatrixFlow})
-        _require_rho(self.rho)
-        owners = {"version": ("phinet", "x-phinet"), "tau": ("simsiam",), "kappa": ("byol", "x-phinet")}
-        return kind(sigma2=self.sigma2, rho=self.rho, **_own_parameters(self, name, owners))
+        system: MatrixSystem = self.build(MATRIX_FLOWS, name, self.rho)
+        return system
 
     def weights(self) -> "dict[str, Floats]":
         """The initial weights, from the file or random."""
@@ -138,44 +152,15 @@ class MatrixFlowOptions:
 
         if self.start is not None:
             return require_weights(self.flow(), read_weights(self.start))
-        start = Start(dim=self.dim, input_dim=self.input_dim, scale=self.scale, symmetric=self.symmetric)
+        start = Start(**{name: getattr(self, name) for name in RANDOM_START})
         return random_start(self.flow(), start, self.seed)
 
     def plain(self, weights: "Weights") -> dict[str, Any]:
         """For JSON: all parameters of the flow, the shapes, and where the weights come from."""
         m, d = weights["W_f"].shape
-        system = self.flow()
-        own = {name: getattr(system, name) for name in ("version", "tau", "kappa") if hasattr(system, name)}
         origin = {"seed": self.seed} if self.start is None else {"start": str(self.start)}
-        common = {"system": self.system, "sigma2": self.sigma2, "rho": self.rho}
-        return {**common, **own, "dim": m, "input_dim": d, **origin}
-
-
-def _own_parameters(
-    options: SystemOptions | MatrixFlowOptions, system: str, owners: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """The parameters that only some systems have; refuses one that the system does not have."""
-    look_up("version", options.version, VERSIONS)
-    parameters: dict[str, Any] = {}
-    for name, systems in owners.items():
-        value = getattr(options, name)
-        if value is not None and system in systems:
-            parameters[name] = value
-        elif value is not None and name != "version":
-            raise UserError(
-                f"--{name} {value} is for {' and '.join(systems)}, but the system is {system}. Leave it out."
-            )
-    return parameters
-
-
-def _require_rho(rho: float) -> None:
-    """Refuse a weight decay whose rates floats can't represent beside the others."""
-    from phinets.dynamics.systems import LEAST, MOST
-
-    if 0 < rho < LEAST:
-        raise UserError(f"rho is {rho}, but below {LEAST:g} floats can't tell its rates from 0: give more, e.g. 0.03.")
-    if rho > MOST:
-        raise UserError(f"rho is {rho}, but above {MOST:g} floats can't tell other rates from 0: give less, e.g. 0.03.")
+        system: Any = self.flow()
+        return {"system": self.system, **asdict(system), "dim": m, "input_dim": d, **origin}
 
 
 def read_weights(path: Path) -> "dict[str, Floats]":

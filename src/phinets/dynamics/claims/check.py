@@ -69,7 +69,7 @@ def claim(
         def check(sigma2: float) -> ClaimCheck:
             results = {version: evaluate(version, sigma2) for version in VERSIONS}
             verdicts: dict[str, Verdict] = {k: Verdict(holds=holds, why=why) for k, (holds, why, _) in results.items()}
-            numbers = {version: values for version, (_, _, values) in results.items()}
+            numbers: dict[str, Any] = {version: values for version, (_, _, values) in results.items()}
             return ClaimCheck(
                 statement=statement, where=where, needs=needs, in_paper=in_paper, numbers=numbers, **verdicts
             )
