@@ -23,8 +23,8 @@ from phinets.config.errors import StoppedError, UserError
 from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
 from phinets.detection.average_precision import Detections
 from phinets.runs.detect import (
+    DetectorTrainer,
     SilentDetection,
-    DetectionTrainer,
     _resolve,
     all_precisions,
     build_detection,
@@ -34,7 +34,7 @@ from phinets.runs.detect import (
 )
 from phinets.runtime.process import Signals
 from phinets.training.checkpoint import newest_checkpoint
-from phinets.training.loop import DivergedError
+from phinets.training.loop import DivergedError, Pace
 from tests.detection.helpers import squares, voc
 
 SMOKE = detection_recipe("smoke")
@@ -61,14 +61,16 @@ def record(home: Path, run_folder: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 class Cutter(SilentDetection):
-    """Sends this process a SIGTERM after some steps."""
+    """Sends this process a SIGTERM in a detector's folder, once a step is reported."""
 
-    def __init__(self, steps: int) -> None:
-        self.left = steps
+    def __init__(self, step: int, detector: str = "encoder") -> None:
+        self.step, self.detector = step, detector
 
-    def on_step(self, row: Mapping[str, Any]) -> None:
-        self.left -= 1
-        if self.left == 0:
+    def on_start(self, folder: Path, config: object, steps: int, done: int) -> None:
+        self.current = folder.name
+
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
+        if (self.current, row["step"]) == (self.detector, self.step):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -102,8 +104,8 @@ def test_the_kept_weights_are_those_after_the_last_step(record: DetectionRecord)
         state, _ = newest_checkpoint(path.parent / "checkpoints")
         assert state is not None
         kept = load_file(path)
-        assert kept.keys() == state["detector"].keys()
-        assert all(torch.equal(kept[name], value) for name, value in state["detector"].items())
+        assert kept.keys() == state["learner"].keys()
+        assert all(torch.equal(kept[name], value) for name, value in state["learner"].items())
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata().pop("phinets"))
         assert (about["classes"], about["backbone"]) == (["bar", "square"], "resnet-tiny")
@@ -149,13 +151,16 @@ def test_the_same_transfer_again_gives_the_same_bits_whatever_torch_s_seed(
     assert_same(tmp_path / "again" / "encoder", Path(record.folder) / "encoder")
 
 
-@pytest.mark.parametrize("steps", [3, pytest.param(4, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
-def test_cut_and_gone_on_equals_uncut_bit_for_bit(
-    steps: int, record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+@pytest.mark.parametrize("cut", [("encoder", 2), pytest.param(("scratch", 2), marks=pytest.mark.slow)])
+def test_an_interrupted_run_resumes_and_ends_with_the_same_bits(
+    cut: tuple[str, int], record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "cut"
     with pytest.raises(StoppedError, match=r"stopped by SIGTERM after step .* Resume with: phinets detect --resume"):
-        detect(run_folder, quick(home, scratch=True), folder, callback=Cutter(steps))
+        detect(run_folder, quick(home, scratch=True), folder, callback=Cutter(cut[1], cut[0]))
+    state, _ = newest_checkpoint(folder / cut[0] / "checkpoints")
+    assert state is not None
+    assert 2 <= state["step"] < 4
     assert not (folder / "summary.json").exists()
     resumed = resume_detection(folder)
     for arm in ("encoder", "scratch"):
@@ -169,8 +174,8 @@ def test_going_on_from_the_checkpoint_before_a_torn_one_gives_the_same_bits(
 ) -> None:
     folder = tmp_path / "torn"
     with pytest.raises(StoppedError):
-        detect(run_folder, quick(home), folder, callback=Cutter(3))
-    newest = sorted((folder / "encoder" / "checkpoints").glob("step-*3.*.pt"))[-1]
+        detect(run_folder, quick(home), folder, callback=Cutter(2))
+    newest = sorted((folder / "encoder" / "checkpoints").glob("step-*.pt"))[-1]
     newest.write_bytes(newest.read_bytes()[:-10])
     resume_detection(folder)
     assert_same(folder / "encoder", Path(record.folder) / "encoder")
@@ -214,7 +219,7 @@ def test_lists_that_changed_between_two_arms_are_noticed_though_the_first_is_fin
     own, folder = tmp_path / "own", tmp_path / "cut"
     shutil.copytree(home, own)
     with pytest.raises(StoppedError):
-        detect(run_folder, quick(own, scratch=True), folder, callback=Cutter(5))
+        detect(run_folder, quick(own, scratch=True), folder, callback=Cutter(2, "scratch"))
     shutil.rmtree(folder / "scratch")  # cut before the second one began: no checkpoint to compare with
     listed = own / "ImageSets" / "Main" / "trainval.txt"
     listed.write_text("\n".join(listed.read_text().split()[1:]))
@@ -237,7 +242,7 @@ class Breaker(SilentDetection):
         ids = (home / "ImageSets" / "Main" / "trainval.txt").read_text().split()
         self.whole = {path: path.read_bytes() for path in (home / "JPEGImages" / f"{name}.jpg" for name in ids)}
 
-    def on_step(self, row: Mapping[str, Any]) -> None:
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
         for path, content in self.whole.items():
             path.write_bytes(content[: len(content) // 2])
 
@@ -246,9 +251,10 @@ class Breaker(SilentDetection):
             path.write_bytes(content)
 
 
-def test_steps_are_kept_when_a_picture_breaks_on_the_way_and_it_is_named_at_the_next_start(
-    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path
+def test_steps_are_saved_when_an_image_breaks_during_training_and_it_is_named_at_the_next_start(
+    record: DetectionRecord, home: Path, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("phinets.training.loop.REPORT_EVERY", 1)
     own, folder = tmp_path / "own", tmp_path / "broken"
     shutil.copytree(home, own)
     breaker, rarely = Breaker(own), replace(QUICK.compute, checkpoint_every="300s")
@@ -341,6 +347,7 @@ class Whole(torch.nn.Module):
 def test_what_is_found_is_told_in_the_picture_s_own_pixels(run_folder: Path, tmp_path: Path) -> None:
     home = voc(tmp_path / "voc")
     config = quick(home)
-    trainer = DetectionTrainer(build_detection(run_folder, config), tmp_path, Signals(), SilentDetection())
+    run = build_detection(run_folder, config)
+    trainer = DetectorTrainer(run, "encoder", tmp_path, Signals(), SilentDetection())
     (found,) = trainer.test(Whole())  # type: ignore[arg-type]
     assert found.boxes.tolist() == [[0, 0, 40, 30]]

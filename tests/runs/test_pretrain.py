@@ -132,7 +132,7 @@ def test_every_method_makes_a_whole_run(name: str, tmp_path: Path) -> None:
     evaluation = replace(TINY.evaluation, eval_every=0)
     record = run(replace(TINY, method=name, epochs=1, evaluation=evaluation), tmp_path / "run")
     assert record.summary.steps == 4
-    assert [row["kind"] for row in record.journal] == ["baseline", *["step"] * 4, "eval", "score"]
+    assert [row["kind"] for row in record.journal] == ["step", "baseline", *["step"] * 3, "eval", "score"]
 
 
 def test_an_older_run_is_left_alone_unless_told_otherwise(finished: Path) -> None:
@@ -256,3 +256,9 @@ def test_a_collapse_is_said_once_with_its_cause(tmp_path: Path) -> None:
 )
 def test_the_diagnosis_names_what_is_unusual(change: dict[str, Any], says: str) -> None:
     assert says in diagnosis(replace(TINY, **{"batch": 256, **change}), "collapsed", 0.01, 1.0)
+
+
+def test_a_run_of_one_step_has_its_baselines_too(tmp_path: Path) -> None:
+    source = replace(TINY.source, train_images=TINY.batch)
+    record = run(replace(TINY, epochs=1, source=source), tmp_path / "run")
+    assert [row["kind"] for row in record.journal] == ["baseline", "step", "eval", "score"]

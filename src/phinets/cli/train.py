@@ -55,20 +55,17 @@ def command(words: list[str]) -> Outcome:
         options = parse(words)
     except UserError as error:
         raise CommonError(str(error)) from error
-    with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
-        record = _train(options, terminal)
-    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
-
-
-def _train(options: Train, callback: "Terminal") -> RunRecord:
     with exit_on_interrupt():  # imports torch, after --help and errors in the options
         from phinets.runs.trainer import resume, run
 
-    if options.resume is not None:
-        return resume(options.resume, options.run, callback=callback)
-    if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
-        return resume(options.out, options.run, callback=callback)
-    return run(options.run, options.out, overwrite=options.overwrite, callback=callback)
+    with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
+        if options.resume is not None:
+            record = resume(options.resume, options.run, callback=terminal)
+        elif options.or_resume and options.out is not None and (options.out / CONFIG).exists():
+            record = resume(options.out, options.run, callback=terminal)
+        else:
+            record = run(options.run, options.out, overwrite=options.overwrite, callback=terminal)
+    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
 def parse(words: list[str]) -> Train:

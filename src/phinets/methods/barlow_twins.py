@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from phinets import losses
+import phinets.losses as losses
 from phinets.config.methods import Decorrelation, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.networks import Encoder, mlp

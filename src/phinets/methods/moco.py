@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets import losses
+import phinets.losses as losses
 from phinets.config.methods import Contrast, LearnerOptions
 from phinets.methods.base import Learner, Losses, widths_of
 from phinets.methods.networks import Encoder, Slow, mlp

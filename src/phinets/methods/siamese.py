@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from phinets import losses
+import phinets.losses as losses
 from phinets.config.methods import LearnerOptions, Sim2, Wiring
 from phinets.methods.base import Learner, Losses, anchor_of, widths_of
 from phinets.methods.networks import Encoder, Slow, mlp

@@ -146,7 +146,6 @@ def _resolve_pictures(pictures: ImageOptions, store: Store, resources: Resources
 
 
 def _cost(job: CostJob, store: Store, resources: Resources) -> Result:
-    import torch
 
     from phinets.runs.cost import PROTOCOL, costs
     from phinets.runtime.devices import Precision, pick_device

@@ -19,9 +19,9 @@ from phinets.continual.tasks import Stream, fingerprints, stream
 from phinets.evaluation.evaluator import TaskEvaluator, cached_baseline
 from phinets.methods import Learner
 from phinets.reports.continual import run_pictures
-from phinets.runs.setup import Row, RunParts, RunResult, TaskImages, set_up
-from phinets.training.schedule import RunSchedule
-from phinets.training.step import build_learner
+from phinets.runs.setup import Row, RunParts, RunResult, set_up
+from phinets.training.schedule import RunSchedule, TaskImages
+from phinets.training.step import untrained_learner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,25 +59,17 @@ class Continual:
         )
         return frozenset((*schedule.starts, *within))
 
-    def baseline(self) -> list[Row]:
-        """Evaluate the untrained encoder on each task."""
-        return self._rows(0)
-
     def online_knn(self, encoder: nn.Module) -> float | None:
         """The mean of task-wise kNN on few images of each task."""
         return self.evaluator.online_knn(encoder)
 
     def evaluate_between(self, step: int) -> list[Row]:
-        """Evaluate every task; not at step 0, where the baseline was just evaluated.
-
-        Before an appended task also with the untrained encoder, which was not evaluated on it yet.
-        """
-        if step == 0:
-            return []
+        """Evaluate every task; before an appended task also with the untrained encoder, which has not seen it yet."""
         schedule = self.run_parts.schedule
         planned = len(schedule.tasks) - len(self.config.appended)
         appended = step in schedule.starts and schedule.task_at(step) >= planned
-        return [*self._rows(step), *(self._rows(0, self._untrained()) if appended else [])]
+        untrained = untrained_learner(self.config, self.run_parts.train_state.learner) if appended else None
+        return [*self._rows(step), *(self._rows(0, untrained) if untrained is not None else [])]
 
     def begin_task(self, step: int) -> None:
         """Tell the learner that a task begins."""
@@ -102,11 +94,6 @@ class Continual:
     def figures(self, record: ContinualRecord) -> Mapping[str, bytes]:
         """The matrix, each task over time, fast beside slow."""
         return run_pictures(record)
-
-    def _untrained(self) -> Learner:
-        """The learner before its first step."""
-        weights = next(self.run_parts.train_state.learner.parameters())
-        return build_learner(self.config, weights.device, weights.dtype)
 
     def _rows(self, done: int, learner: Learner | None = None) -> list[Row]:
         """Rows of the journal: every readout of every encoder after `done` steps."""

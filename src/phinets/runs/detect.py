@@ -2,12 +2,11 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from signal import SIGTERM
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args
 
@@ -26,7 +25,7 @@ from phinets.config.detection import (
     ImageOptions,
     MetricName,
 )
-from phinets.config.errors import StoppedError, UserError
+from phinets.config.errors import UserError
 from phinets.config.evaluation import EncoderOptions
 from phinets.config.jobs import DETECTION_FREE
 from phinets.config.plain import differences, from_plain, to_plain, without
@@ -40,16 +39,17 @@ from phinets.detection.voc import DetectionData, read_voc
 from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder, load_encoder, require_finished, view_plan_of
 from phinets.reports.detections import MIN_SCORE, ImageDetections, detections_figure, loss_figure
 from phinets.reports.figures import png
-from phinets.runs.resume import last_state, resume_command
-from phinets.runtime.devices import is_out_of_memory, pick_device
+from phinets.runs.resume import describe_changes, last_state, with_resume_hint
+from phinets.runs.trainer import BaseTrainer, Silent, StepCallback
+from phinets.runtime.devices import Precision, pick_device
 from phinets.runtime.environment import environment
 from phinets.runtime.files import atomic_write, write_json, write_text
 from phinets.runtime.process import Signals, launched
 from phinets.training.checkpoint import Keeper
-from phinets.training.detector import DetectorLoop, DetectorTrainState, detector_train_state
+from phinets.training.detector import DetectorSchedule, detector_train_state
 from phinets.training.journal import Journal, read_journal
 from phinets.training.loader import prefetch
-from phinets.training.loop import DivergedError
+from phinets.training.loop import Loop, Pace
 from phinets.training.run_folder import (
     CHECKPOINTS,
     ENVIRONMENT,
@@ -57,7 +57,7 @@ from phinets.training.run_folder import (
     SUMMARY,
     choose_folder,
     claim_folder,
-    locked,
+    lock_folder,
 )
 
 T = TypeVar("T")
@@ -73,35 +73,20 @@ FIGURE_IMAGES = 4
 """Test images in the figure."""
 
 
-class DetectionCallback(Protocol):
+class DetectionCallback(StepCallback, Protocol):
     """Receives the events of a detection transfer."""
 
-    def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
-        """A detector's training starts, or resumes after `done` of its `steps`."""
-
-    def on_step(self, row: Mapping[str, Any]) -> None:
-        """The newest row of the journal."""
+    def on_start(self, folder: Path, config: DetectionConfig, steps: int, done: int) -> None:
+        """The training of a detector starts in its folder, or resumes after `done` of its `steps`."""
 
     def on_test(self, done: int, total: int) -> None:
         """`done` of the test images are evaluated."""
 
-    def on_message(self, text: str) -> None:
-        """A sentence for the user."""
 
-
-class SilentDetection:
+class SilentDetection(Silent):
     """A callback that does nothing. Override what you need."""
 
-    def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
-        """Nothing."""
-
-    def on_step(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
-
     def on_test(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def on_message(self, text: str) -> None:
         """Nothing."""
 
 
@@ -125,7 +110,7 @@ class DetectionRun:
     data: DetectionData
     device: torch.device
 
-    @property
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """What decides the result, as plain values."""
         checksums = {"image_checksums": self.data.digest(), "weights": encoder_checksum(self.encoder.module)}
@@ -158,12 +143,11 @@ def detect(
     with Signals().handled() as signals:
         folder = choose_folder(out, "detect", overwrite, DETECTION_FILES)
         run = build_detection(target, config)
-        with locked(folder):
-            claim_folder(folder, overwrite, DETECTION_FILES)
+        with claim_folder(folder, overwrite, DETECTION_FILES):
             start = {"target": str(run.target), "detection": to_plain(run.config), "identity": run.identity}
             write_text(folder / DETECTION_CONFIG, yaml.safe_dump(start, sort_keys=False, allow_unicode=True))
-            write_json(folder / ENVIRONMENT, environment(config.seed, run.device, "fp32"))
-            return DetectionTrainer(run, folder, signals, callback or SilentDetection()).fit()
+            write_json(folder / ENVIRONMENT, environment(config.seed, Precision("fp32", run.device)))
+            return _fit(run, folder, signals, callback or SilentDetection())
 
 
 def resume_detection(
@@ -175,15 +159,15 @@ def resume_detection(
     changed = differences(_learning_settings(start.config), _learning_settings(config))
     if changed:
         raise UserError(
-            f"the run in '{folder}' has other settings ({_describe(changed)}). Leave these options out, or start "
-            "another run with another --out."
+            f"the run in '{folder}' has other settings ({describe_changes(changed)}). Leave these options out, or "
+            "start another run with another --out."
         )
-    with Signals().handled() as signals, locked(folder):
+    with Signals().handled() as signals, lock_folder(folder):
         if (folder / SUMMARY).exists():
             return _record(folder, replace(_read(DetectionSummary, folder / SUMMARY), metric=config.metric))
         run = build_detection(start.target, config)
         _require_same(start.identity, run.identity)  # before the result of a finished detector is used
-        return DetectionTrainer(run, folder, signals, callback or SilentDetection()).fit()
+        return _fit(run, folder, signals, callback or SilentDetection())
 
 
 def read_start(folder: Path) -> StartRecord:
@@ -253,103 +237,90 @@ def _require_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     changed = differences(before, now)
     if changed:
         raise UserError(
-            f"the settings, the images or the encoder have changed since the run started ({_describe(changed)}). "
-            "Restore them, or start another run with another --out."
+            "the settings, the images or the encoder have changed since the run started "
+            f"({describe_changes(changed)}). Restore them, or start another run with another --out."
         )
 
 
-def _describe(changed: Mapping[str, tuple[Any, Any]]) -> str:
-    return ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
+def _fit(run: DetectionRun, folder: Path, signals: Signals, callback: DetectionCallback) -> DetectionRecord:
+    """Train and test each detector from its last checkpoint; the summary is written last."""
+    config, encoder, results = run.config, run.encoder, []
+    encoders = {"encoder": (encoder.module, encoder.description)}
+    if config.scratch:
+        fresh = fresh_encoder(encoder.backbone, config.seed)
+        encoders["scratch"] = fresh, f"{encoder.backbone}, fresh weights"
+    for name, (module, description) in encoders.items():
+        with _resume_hint(folder, config, name):
+            results.append(DetectorTrainer(run, name, folder, signals, callback).fit(module, description))
+    with _resume_hint(folder, config, name):
+        record = _record(folder, _summary(run, tuple(results)))
+        if config.compute.figures:
+            _draw(run, record)
+        write_json(folder / SUMMARY, to_plain(record.summary))
+    return record
 
 
-@dataclass(frozen=True)
-class DetectionTrainer:
-    """Trains and tests the detectors of a run, and writes the results; a finished detector is only read."""
+class DetectorTrainer(BaseTrainer):
+    """Trains and tests one detector of a run, in a folder of its own; a finished one is only read."""
 
-    run: DetectionRun
-    folder: Path
-    signals: Signals
-    callback: DetectionCallback
+    def __init__(
+        self, run: DetectionRun, name: str, folder: Path, signals: Signals, callback: DetectionCallback
+    ) -> None:
+        super().__init__(folder / name, signals, callback, perf_counter())
+        self.run = run
+        self.name = name
+        self.identity = run.identity
+        self.callback = callback
 
-    def fit(self) -> DetectionRecord:
-        """Train and test each detector from its last checkpoint; the summary is written last."""
-        config, encoder = self.run.config, self.run.encoder
-        with _resume_hint(self.folder, config):
-            results = [self._fit_detector("encoder", encoder.module, encoder.description)]
-            if config.scratch:
-                fresh = fresh_encoder(encoder.backbone, config.seed)
-                results.append(self._fit_detector("scratch", fresh, f"{encoder.backbone}, fresh weights"))
-            record = _record(self.folder, self._summary(tuple(results)))
-            if config.compute.figures:
-                self._draw(record)
-            write_json(self.folder / SUMMARY, to_plain(record.summary))
-        return record
-
-    def _fit_detector(self, name: str, encoder: nn.Module, description: str) -> DetectorResult:
-        folder, config, data = self.folder / name, self.run.config, self.run.data
-        if (folder / RESULT).exists():
-            return _read(DetectorResult, folder / RESULT)
-        start = perf_counter()
-        folder.mkdir(parents=True, exist_ok=True)
+    def fit(self, encoder: nn.Module, description: str) -> DetectorResult:
+        """Train from the last checkpoint, or from this encoder; test, and write weights, detections and result."""
+        if (self.folder / RESULT).exists():
+            return _read(DetectorResult, self.folder / RESULT)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config, data = self.run.config, self.run.data
         detector = fresh_detector(encoder, len(data.classes), config.proposals, config.seed)
-        train_state = detector_train_state(detector, config.training, self.run.device)
-        seconds_before = self._train(name, train_state, start)
-        detections = self.test(train_state.detector)
-        self._save(name, train_state.detector, detections)
-        losses = [row["loss"] for row in read_journal(folder / JOURNAL)]
+        losses = self._train(detector)
+        detections = self.test(detector)
+        self._save(detector, detections)
         tenth = max(1, len(losses) // 10)
         result = DetectorResult(
-            name=name,
+            name=self.name,
             description=description,
             precision=all_precisions(data, detections),
             loss_first=float(np.mean(losses[:tenth])),
             loss_last=float(np.mean(losses[-tenth:])),
-            seconds=seconds_before + perf_counter() - start,
+            seconds=self.seconds,
         )
-        write_json(folder / RESULT, to_plain(result))
+        write_json(self.folder / RESULT, to_plain(result))
         return result
 
-    def _train(self, name: str, train_state: DetectorTrainState, start: float) -> float:
-        """Train to the end; returns the seconds of earlier processes."""
-        folder, config, identity = self.folder / name, self.run.config, self.run.identity
-        state, refused = last_state(folder)
+    def _train(self, detector: Detector) -> list[float]:
+        """Train to the end; returns the loss of every step."""
+        config = self.run.config
+        train_state = detector_train_state(detector, config.training, self.run.device)
+        state, refused = last_state(self.folder)
         for reason in refused:
-            self.callback.on_message(f"{reason} The one before it is used.")
-        done, seconds_before, journal_end = 0, 0.0, 0
-        if state is not None:
-            _require_same(state["run"], identity)
+            self.callback.on_message(f"{reason} The previous checkpoint is used.")
+        state = state or {"step": 0, "journal": 0, "pace": (), "seconds": 0.0}
+        if state["step"]:
+            _require_same(state["run"], self.identity)
             train_state.restore(state)
-            done, seconds_before, journal_end = int(state["step"]), float(state["seconds"]), state["journal"]
-        self.callback.on_start(folder, name, config.training.iterations, done)
-        keeper = Keeper(folder / CHECKPOINTS, config.compute.saving, steps_per_epoch=1)
-        with Journal(folder / JOURNAL, at=journal_end) as journal:
-
-            def save(step: int) -> None:
-                seconds = seconds_before + perf_counter() - start
-                run = {"run": identity, "seconds": seconds, "journal": journal.flush()}
-                keeper.save(step, {**train_state.state(), **run})
-
-            loader = DetectionLoader(
-                images=self.run.data.train, options=config.images, batch=config.training.batch, seed=config.seed
-            )
-            loop = DetectorLoop(
-                train_state=train_state,
-                batch_of=loader.batch_of,
-                training=config.training,
-                accumulate=config.compute.accumulate,
-                seed=config.seed,
-                journal=journal,
-                keeper=keeper,
-                save=save,
-                stop_requested=lambda: self.signals.received is not None,
-                on_step=self.callback.on_step,
-            )
-            with self.signals.deferred():
-                done = loop.run(done)
-        if loop.stopped:
-            signal = self.signals.received or SIGTERM
-            raise StoppedError(f"stopped by {signal.name} after step {done} of the detector '{name}'", 128 + signal)
-        return seconds_before
+        loader = DetectionLoader(
+            images=self.run.data.train, options=config.images, batch=config.training.batch, seed=config.seed
+        )
+        self.loop = Loop(
+            train_state=train_state,
+            schedule=DetectorSchedule(loader=loader, training=config.training, micro_batches=config.compute.accumulate),
+            driver=self,
+            keeper=Keeper(self.folder / CHECKPOINTS, config.compute.saving, steps_per_epoch=1),
+            eval_every=0,
+            pace=Pace(*state["pace"]),
+        )
+        self._seconds_before = float(state["seconds"])
+        self.callback.on_start(self.folder, config, config.training.iterations, state["step"])
+        with Journal(self.folder / JOURNAL, at=state["journal"]) as self.journal:
+            self.train(state["step"])
+            return [row["loss"] for row in self.journal.read()]
 
     def test(self, detector: Detector) -> list[Detections]:
         """The detections on every test image, in its own pixels."""
@@ -361,50 +332,54 @@ class DetectionTrainer:
             self.callback.on_test(len(detections), len(images))
         return detections
 
-    def _save(self, name: str, detector: Detector, detections: Sequence[Detections]) -> None:
+    def _save(self, detector: Detector, detections: Sequence[Detections]) -> None:
         """Write weights and detections."""
-        folder, data = self.folder / name, self.run.data
+        data = self.run.data
         settings = without(self.run.identity, NOT_IN_WEIGHTS)
-        about = {"name": name, "backbone": self.run.encoder.backbone, "classes": data.classes, "detection": settings}
-        save_detector(folder / WEIGHTS, detector, about)
+        backbone = self.run.encoder.backbone
+        about = {"name": self.name, "backbone": backbone, "classes": data.classes, "detection": settings}
+        save_detector(self.folder / WEIGHTS, detector, about)
         images = [
             {"image": image.path.name, **{key: value.tolist() for key, value in one._asdict().items()}}
             for image, one in zip(data.test, detections, strict=True)
         ]
-        write_json(folder / DETECTIONS, {"classes": list(data.classes), "images": images})
+        write_json(self.folder / DETECTIONS, {"classes": list(data.classes), "images": images})
 
-    def _summary(self, results: tuple[DetectorResult, ...]) -> DetectionSummary:
-        data, config = self.run.data, self.run.config
-        empty = f" ({data.empty_images} without a box left out)" * bool(data.empty_images)
-        return DetectionSummary(
-            target=str(self.run.target),
-            backbone=self.run.encoder.backbone,
-            data=config.images.data,
-            classes=data.classes,
-            train_images=len(data.train),
-            test_images=len(data.test),
-            metric=config.metric,
-            protocol=(
-                f"{data.lists}: {len(data.train)} training images{empty}, {len(data.test)} test images, "
-                f"{len(data.classes)} classes; {config.describe()}"
-            ),
-            detectors=results,
-            paper=data.benchmark,
-            seconds=sum(result.seconds for result in results),
+
+def _summary(run: DetectionRun, results: tuple[DetectorResult, ...]) -> DetectionSummary:
+    data, config = run.data, run.config
+    empty = f" ({data.empty_images} without a box left out)" * bool(data.empty_images)
+    return DetectionSummary(
+        target=str(run.target),
+        backbone=run.encoder.backbone,
+        data=config.images.data,
+        classes=data.classes,
+        train_images=len(data.train),
+        test_images=len(data.test),
+        metric=config.metric,
+        protocol=(
+            f"{data.lists}: {len(data.train)} training images{empty}, {len(data.test)} test images, "
+            f"{len(data.classes)} classes; {config.describe()}"
+        ),
+        detectors=results,
+        paper=data.benchmark,
+        seconds=sum(result.seconds for result in results),
+    )
+
+
+def _draw(run: DetectionRun, record: DetectionRecord) -> None:
+    """Write curves.png, and detections.png of a few test images."""
+    folder = Path(record.folder)
+    detections = {name: read_detections(folder / name / DETECTIONS) for name in record.journals}
+    images = [
+        ImageDetections(
+            np.asarray(open_picture(image.path)), image.truth, {name: d[i] for name, d in detections.items()}
         )
-
-    def _draw(self, record: DetectionRecord) -> None:
-        """Write curves.png, and detections.png of a few test images."""
-        detections = {name: read_detections(self.folder / name / DETECTIONS) for name in record.journals}
-        images = [
-            ImageDetections(
-                np.asarray(open_picture(image.path)), image.truth, {name: d[i] for name, d in detections.items()}
-            )
-            for i, image in enumerate(self.run.data.test[:FIGURE_IMAGES])
-        ]
-        title = f"true boxes, and detections with a score of at least {MIN_SCORE}"
-        atomic_write(self.folder / CURVES, png(loss_figure(record)))
-        atomic_write(self.folder / FIGURE, png(detections_figure(images, record.summary.classes, title)))
+        for i, image in enumerate(run.data.test[:FIGURE_IMAGES])
+    ]
+    title = f"true boxes, and detections with a score of at least {MIN_SCORE}"
+    atomic_write(folder / CURVES, png(loss_figure(record)))
+    atomic_write(folder / FIGURE, png(detections_figure(images, record.summary.classes, title)))
 
 
 def all_precisions(data: DetectionData, detections: Sequence[Detections]) -> dict[str, AveragePrecision]:
@@ -453,26 +428,15 @@ def _read(kind: type[T], path: Path) -> T:
         raise UserError(f"'{path}' can't be read by this version of phinets: {error}") from error
 
 
-@contextmanager
-def _resume_hint(folder: Path, config: DetectionConfig) -> Iterator[None]:
-    """Add the command that resumes the run to errors from outside; bugs keep their traceback."""
-    hint = f"Resume with: {resume_command(folder, 'detect')}"
-    try:
-        yield
-    except DivergedError as error:
-        raise DivergedError(
-            f"The detector has diverged: {error} Start again with a lower learning rate (--lr "
-            f"{config.training.lr / 4:g}) or a longer warm-up (--warmup-steps)."
-        ) from error
-    except StoppedError as error:
-        raise StoppedError(f"{error}. {hint}", error.exit_code) from None
-    except UserError as error:
-        raise type(error)(f"{error} {hint}") from error
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise UserError(
-            f"there is not enough memory for a batch of {config.training.batch} in {config.compute.accumulate} "
-            f"micro-batches. Start again with --accumulate {2 * config.compute.accumulate}, smaller --train-sides or "
-            "fewer --regions."
-        ) from error
+def _resume_hint(folder: Path, config: DetectionConfig, name: str) -> AbstractContextManager[None]:
+    count = config.compute.accumulate
+    return with_resume_hint(
+        folder,
+        "detect",
+        diverged=f"Start again with a lower learning rate (--lr {config.training.lr / 4:g}) or a longer warm-up "
+        "(--warmup-steps).",
+        out_of_memory=f"a batch of {config.training.batch} in {count} micro-batch{'es' * (count > 1)} does not fit "
+        f"into memory. Start again with --accumulate {2 * count}, smaller --train-sides or fewer --regions.",
+        config=DETECTION_CONFIG,
+        learner=name,
+    )

@@ -11,7 +11,9 @@ from phinets.config.run import PretrainConfig
 from phinets.data import fingerprint, load
 from phinets.evaluation.evaluator import Evaluator, cached_baseline
 from phinets.reports.curves import curves_png
-from phinets.runs.setup import Row, RunParts, RunResult, TaskImages, set_up
+from phinets.runs.setup import Row, RunParts, RunResult, set_up
+from phinets.training.schedule import TaskImages
+from phinets.training.step import untrained_learner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,6 @@ class Pretrain:
     config: PretrainConfig
     run_parts: RunParts
     evaluator: Evaluator
-    boundaries: frozenset[int] = frozenset()
 
     @classmethod
     def build(cls, config: PretrainConfig) -> Self:
@@ -37,29 +38,30 @@ class Pretrain:
         evaluator = Evaluator(split=split, extractor=setup.extractor, protocol=config.evaluation)
         return cls(config=config, run_parts=run_parts, evaluator=evaluator)
 
-    def baseline(self) -> list[Row]:
-        """Evaluate the untrained encoder and raw pixels."""
-        untrained = self._baseline_score(self.run_parts.evaluated_encoders[""])
-        pixels = self._baseline_score(None)
+    def online_knn(self, encoder: nn.Module) -> float | None:
+        """kNN on few images."""
+        return self.evaluator.online_knn(encoder)
+
+    @property
+    def boundaries(self) -> frozenset[int]:
+        """After the first step, so that a mistake in training or in the evaluation data shows at once."""
+        return frozenset({min(1, self.run_parts.schedule.total - 1)})
+
+    def evaluate_between(self, step: int) -> list[Row]:
+        """The scores of the untrained encoder and of raw pixels."""
+        learner = untrained_learner(self.config, self.run_parts.train_state.learner)
+        untrained, pixels = self._baseline_score(learner.encoder(self.config.encoders[0])), self._baseline_score(None)
         scores = {"knn_untrained": untrained.knn, "linear_untrained": untrained.linear}
         scores |= {"knn_pixels": pixels.knn, "linear_pixels": pixels.linear}
         return [{"kind": "baseline", "step": 0, "epoch": 0.0, **scores}]
 
     def _baseline_score(self, encoder: nn.Module | None) -> Score:
-        """The score before training, which the runs of one process share."""
+        """The score of a baseline, which the runs of one process share."""
         own = self.evaluator
         return cached_baseline(lambda: own.score(encoder), own.extractor, own.final_sets, encoder, own.protocol)
 
-    def online_knn(self, encoder: nn.Module) -> float | None:
-        """kNN on few images."""
-        return self.evaluator.online_knn(encoder)
-
-    def evaluate_between(self, step: int) -> list[Row]:
-        """Nothing: there are no boundaries."""
-        return []
-
     def begin_task(self, step: int) -> None:
-        """Nothing: there are no boundaries."""
+        """Nothing: there is one task."""
 
     def final_rows(self) -> list[Row]:
         """kNN and linear probe of the trained encoders."""

@@ -9,22 +9,19 @@ import torch
 from torch import nn
 
 from phinets.config.continual import ContinualConfig
-from phinets.config.errors import UserError
 from phinets.config.methods import EncoderName
 from phinets.config.record import ContinualRecord, RunRecord
 from phinets.config.run import TrainConfig
-from phinets.data import BadImages, Images
+from phinets.data import BadImages
 from phinets.data.locations import resolve_data_name
 from phinets.evaluation.features import FeatureExtractor
 from phinets.evaluation.health import Health
 from phinets.methods import Learner
-from phinets.runtime import distributed
 from phinets.runtime.devices import Precision
 from phinets.runtime.distributed import local_device
 from phinets.training.journal import require_trackers
-from phinets.training.loader import ViewLoader
 from phinets.training.loop import Pace, ReplayBuffer
-from phinets.training.schedule import LearningRateSchedule, RunSchedule, TaskSchedule
+from phinets.training.schedule import RunSchedule, TaskImages, build_schedule
 from phinets.training.step import TrainState, build_learner, build_train_state
 from phinets.views import make_views, random_stream
 
@@ -116,9 +113,6 @@ class RunKind(Protocol[R]):
     def boundaries(self) -> frozenset[int]:
         """The steps before which `evaluate_between` and `begin_task` are called."""
 
-    def baseline(self) -> list[Row]:
-        """Evaluate what the learner must beat, before the first step."""
-
     def online_knn(self, encoder: nn.Module) -> float | None:
         """kNN accuracy on few images, for evaluations during training; None without labels."""
 
@@ -149,14 +143,6 @@ def resolve_config(config: C) -> C:
     return replace(config, stream=replace(config.stream, task_data=task_data), appended=appended)
 
 
-class TaskImages(NamedTuple):
-    """The training images of one task."""
-
-    images: Images
-    name: str
-    epochs: int
-
-
 class Setup(NamedTuple):
     """Device, learner and image preparation of a run, built before its data are loaded."""
 
@@ -173,52 +159,9 @@ class Setup(NamedTuple):
             config=config,
             device=self.precision.device,
             train_state=build_train_state(config, self.learner, self.precision),
-            schedule=self._schedule(tasks),
+            schedule=build_schedule(config, tasks, self.learner.anchor, self.precision),
             bad_images=self.extractor.bad_images,
             fingerprint=fingerprint,
-        )
-
-    def _schedule(self, tasks: Sequence[TaskImages]) -> RunSchedule:
-        """Loader and learning rates of each task; steps and epochs are counted through."""
-        schedules: list[TaskSchedule] = []
-        steps = epochs = 0
-        ranks = {"rank": distributed.rank(), "ranks": distributed.world_size()}
-        for task in tasks:
-            loader = self._loader(task, steps, epochs, ranks)
-            schedules.append(TaskSchedule(loader, self._lr_schedule(loader.steps_per_epoch, task.epochs)))
-            steps, epochs = steps + schedules[-1].steps, epochs + task.epochs
-        return RunSchedule(tuple(schedules))
-
-    def _loader(self, task: TaskImages, first_step: int, first_epoch: int, ranks: dict[str, int]) -> ViewLoader:
-        config, count = self.config, len(task.images)
-        if config.batch > count:
-            raise UserError(
-                f"the batch of {config.batch} is larger than the data: {task.name} has {count} training images. "
-                f"Use --batch {count} or less, or more --train-images."
-            )
-        return ViewLoader(
-            images=task.images,
-            plan=config.plan,
-            anchor=self.learner.anchor,
-            batch=config.batch,
-            seed=config.seed,
-            size=config.source.image_size,
-            device=self.precision.device,
-            dtype=self.precision.weights,
-            channels_last=config.compute.channels_last,
-            micro_batches=config.compute.accumulate,
-            first_step=first_step,
-            first_epoch=first_epoch,
-            **ranks,
-        )
-
-    def _lr_schedule(self, steps_per_epoch: int, epochs: int) -> LearningRateSchedule:
-        return LearningRateSchedule(
-            steps_per_epoch=steps_per_epoch,
-            epochs=epochs,
-            warmup_epochs=self.config.optimization.warmup_epochs,
-            peak_lr=self.config.peak_lr,
-            shape=self.config.optimization.schedule,
         )
 
 
@@ -228,7 +171,6 @@ def set_up(config: TrainConfig) -> Setup:
     Raises:
         UserError: the device, a tracker, the backbone or a combination of them can't be used.
     """
-    require_trackers(config.compute.log)
     if config.compute.threads is not None:
         torch.set_num_threads(config.compute.threads)
     device = local_device(config.compute.device)
@@ -237,4 +179,5 @@ def set_up(config: TrainConfig) -> Setup:
     extractor = FeatureExtractor(
         plan=config.plan, size=config.source.image_size, device=device, dtype=precision.weights, bad_images=bad_images
     )
+    require_trackers(config.compute.log)
     return Setup(config, precision, build_learner(config, device, precision.weights), extractor)

@@ -1,7 +1,7 @@
 """Run a config: train, evaluate, save and record; start, resume, or append a task."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,12 +33,12 @@ from phinets.runs.resume import (
 )
 from phinets.runs.setup import R, Row, RunKind, RunResult, resolve_config
 from phinets.runtime import distributed
-from phinets.runtime.distributed import process_group
+from phinets.runtime.distributed import enter_on_rank_zero, process_group
 from phinets.runtime.environment import environment
 from phinets.runtime.files import atomic_write, write_json
 from phinets.runtime.process import Signals
 from phinets.training.checkpoint import Keeper, newest_checkpoint
-from phinets.training.journal import open_journal
+from phinets.training.journal import Journal, open_journal
 from phinets.training.loop import Loop, Pace, StepReport
 from phinets.training.run_folder import (
     BACKBONES,
@@ -48,14 +48,24 @@ from phinets.training.run_folder import (
     SUMMARY,
     choose_folder,
     claim_folder,
-    locked,
+    lock_folder,
     write_config,
     write_start,
 )
 
 
-class RunCallback(Protocol):
-    """Who is told of training events; in a distributed run only the first process's is called."""
+class StepCallback(Protocol):
+    """Receives the steps and messages of any training."""
+
+    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
+        """The newest `step` row."""
+
+    def on_message(self, text: str) -> None:
+        """A sentence for the user."""
+
+
+class RunCallback(StepCallback, Protocol):
+    """Receives training events; in a distributed run only the first process's is called."""
 
     def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Training starts, or resumes after `done` of its `steps`."""
@@ -63,20 +73,14 @@ class RunCallback(Protocol):
     def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """An evaluation before, between or after the steps has written these rows."""
 
-    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
-        """The newest `step` row."""
-
     def on_eval(self, row: Mapping[str, Any]) -> None:
         """The newest `eval` row."""
-
-    def on_message(self, text: str) -> None:
-        """A sentence for the user."""
 
 
 class Silent:
     """A callback that does nothing."""
 
-    def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
+    def on_start(self, folder: Path, config: object, steps: int, done: int) -> None:
         """Nothing."""
 
     def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -92,7 +96,92 @@ class Silent:
         """Nothing."""
 
 
-class Trainer(Generic[R]):
+class BaseTrainer:
+    """Drives a training loop: writes the journal and checkpoints, and stops on a signal."""
+
+    loop: Loop
+    journal: Journal
+    identity: Mapping[str, Any]
+    """What decides what is learned; a checkpoint stores it."""
+
+    def __init__(self, folder: Path, signals: Signals, callback: StepCallback, start: float) -> None:
+        """`start`: when this process began, by perf_counter."""
+        self.folder = folder
+        self.signals = signals
+        self._step_callback = callback
+        self._start = start
+        self._seconds_before = 0.0
+
+    def train(self, done: int) -> None:
+        """Run the loop from step `done` to the end.
+
+        Raises:
+            StoppedError: a signal was received; the steps so far are saved.
+        """
+        with self.signals.deferred():
+            done = self.loop.run(done)
+        if self.loop.stopped:
+            signal = self.signals.received or SIGTERM
+            raise StoppedError(f"stopped by {signal.name} after step {done}", 128 + signal)
+
+    # What the loop calls: see `training.loop.Driver`.
+
+    def on_boundary(self, step: int) -> None:
+        """Nothing: there is one task."""
+
+    def on_steps(self, reports: Sequence[StepReport], pace: Pace) -> None:
+        """Write the steps to the journal, each after the bad images of its batch."""
+        rows: list[Row] = []
+        for report in reports:
+            rows += self.bad_rows(report.done, report.bad)
+            rows.append({**self.row("step", report.done), **report.losses, "lr": report.lr})
+        self.journal.write(rows)
+        if any(report.bad for report in reports):
+            self.require_few_bad_images()
+        self._step_callback.on_step(rows[-1], pace)
+
+    def evaluate(self, done: int, codes: Tensor) -> None:
+        """Nothing is evaluated during training."""
+
+    def save(self, done: int) -> None:
+        """Write a checkpoint in the first process."""
+        if not distributed.is_rank_zero():
+            return
+        pace, replay = self.loop.pace, self.loop.replay
+        state = {
+            **self.loop.train_state.state(),
+            **({} if replay is None else {"replay": replay.state()}),
+            "journal": self.journal.flush(),
+            "run": dict(self.identity),
+            "seconds": self.seconds,
+            "pace": [pace.images, pace.seconds, pace.waited],
+        }
+        self.loop.keeper.save(done, state)
+
+    def stop_requested(self) -> bool:
+        """Whether this process has received a signal."""
+        return self.signals.received is not None
+
+    # What subclasses share.
+
+    def bad_rows(self, done: int, bad: Sequence[BadImage] = ()) -> list[Row]:
+        """A row for every bad image that was not reported yet."""
+        return []
+
+    def require_few_bad_images(self) -> None:
+        """Raise an error where there are too many."""
+
+    def row(self, kind: str, done: int) -> Row:
+        """The start of a row of the journal."""
+        return {"kind": kind, "step": done, "epoch": self.loop.schedule.epochs(done)}
+
+    @property
+    def seconds(self) -> float:
+        """The duration so far, over all processes that have worked on it in turn."""
+        return self._seconds_before + perf_counter() - self._start
+
+
+class Trainer(BaseTrainer, Generic[R]):
     """Drives the training loop of one run: evaluates, writes the journal, saves, and records the result."""
 
     def __init__(
@@ -105,13 +194,12 @@ class Trainer(Generic[R]):
         start: float,
     ) -> None:
         """`env`: the content of env.json; `start`: when this process began, by perf_counter."""
+        super().__init__(folder, signals, callback, start)
         self.kind = kind
         self.run_parts = kind.run_parts
-        self.folder = folder
+        self.identity = run_identity(kind.run_parts)
         self.env = env
-        self.signals = signals
         self.callback = callback
-        self._start = start
 
     def fit(self, state: dict[str, Any] | None = None) -> R:
         """Train from a checkpoint's state, or from the start; evaluate, and write the run's results."""
@@ -126,15 +214,9 @@ class Trainer(Generic[R]):
         self.journal, self.past = open_journal(path, config.compute.log, lambda: to_plain(config), done, at)
         with self.journal:
             self.loop = self._build_loop(state)
-            if state is None:
-                self._write_evaluation(0, self.kind.baseline)
-            else:
+            if state is not None:
                 self._restore(state)
-            with self.signals.deferred():
-                done = self.loop.run(done)
-            if self.loop.stopped:
-                signal = self.signals.received or SIGTERM
-                raise StoppedError(f"stopped by {signal.name} after step {done}", 128 + signal)
+            self.train(done)
             return distributed.on_rank_zero(self._finish)
 
     def _build_loop(self, state: dict[str, Any] | None) -> Loop:
@@ -144,7 +226,7 @@ class Trainer(Generic[R]):
         if known_bad:  # they were reported before the run was interrupted
             run_parts.bad_images.add(known_bad)
             run_parts.bad_images.drain()
-        self.keeper = Keeper(
+        keeper = Keeper(
             self.folder / CHECKPOINTS,
             config.saving,
             schedule.tasks[0].lr.steps_per_epoch,
@@ -154,7 +236,7 @@ class Trainer(Generic[R]):
             train_state=run_parts.train_state,
             schedule=schedule,
             driver=self,
-            keeper=self.keeper,
+            keeper=keeper,
             eval_every=config.evaluation.eval_every,
             eval_steps=config.evaluation.eval_steps(config.batch),
             boundaries=self.kind.boundaries,
@@ -174,45 +256,15 @@ class Trainer(Generic[R]):
         self._write_evaluation(step, lambda: self.kind.evaluate_between(step))
         self.kind.begin_task(step)
 
-    def on_steps(self, reports: Sequence[StepReport], pace: Pace) -> None:
-        """Write the steps to the journal, each after the bad images of its batch."""
-        rows: list[Row] = []
-        for report in reports:
-            rows += self._bad_rows(report.done, report.bad)
-            rows.append({**self._place("step", report.done), **report.losses, "lr": report.lr})
-        self.journal.write(rows)
-        if any(report.bad for report in reports):
-            distributed.on_rank_zero(self.run_parts.bad_images.require_few)
-        self.callback.on_step(rows[-1], pace)
-
     def evaluate(self, done: int, codes: Tensor) -> None:
         """Evaluate the learner in the first process and write the `eval` row."""
         metrics, explanation = self._monitor.evaluate(codes) if distributed.is_rank_zero() else ({}, None)
         if explanation is not None:
             self.callback.on_message(explanation)
-        row = {**self._place("eval", done), "images": done * self.run_parts.config.batch, **metrics}
-        self.journal.write([*self._bad_rows(done), row])
-        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        row = {**self.row("eval", done), "images": done * self.run_parts.config.batch, **metrics}
+        self.journal.write([*self.bad_rows(done), row])
+        self.require_few_bad_images()
         self.callback.on_eval(row)
-
-    def save(self, done: int) -> None:
-        """Write a checkpoint in the first process."""
-        if not distributed.is_rank_zero():
-            return
-        pace, replay = self.loop.pace, self.run_parts.replay
-        state = {
-            **self.run_parts.train_state.state(),
-            **({} if replay is None else {"replay": replay.state()}),
-            "journal": self.journal.flush(),
-            "run": run_identity(self.run_parts),
-            "seconds": self._seconds,
-            "pace": [pace.images, pace.seconds, pace.waited],
-        }
-        self.keeper.save(done, state)
-
-    def stop_requested(self) -> bool:
-        """Whether this process has received a signal."""
-        return self.signals.received is not None
 
     # The rest.
 
@@ -220,34 +272,30 @@ class Trainer(Generic[R]):
     def _monitor(self) -> Monitor:
         return Monitor(self.kind, self.past)
 
-    @property
-    def _seconds(self) -> float:
-        """The duration of the run so far, over all processes that have worked on it in turn."""
-        return self._seconds_before + perf_counter() - self._start
-
     def _write_evaluation(self, done: int, evaluate: Callable[[], list[Row]]) -> None:
         """Evaluate in the first process, and write the rows after those of the bad images."""
         rows = distributed.on_rank_zero(evaluate)
-        self.journal.write([*self._bad_rows(done), *rows])
-        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        self.journal.write([*self.bad_rows(done), *rows])
+        self.require_few_bad_images()
         self.callback.on_rows(rows)
 
-    def _bad_rows(self, done: int, bad: Sequence[BadImage] = ()) -> list[Row]:
+    def bad_rows(self, done: int, bad: Sequence[BadImage] = ()) -> list[Row]:
         """A row and a message for every bad image that was not reported yet."""
         bad_images = self.run_parts.bad_images
         bad_images.add(bad)
         fresh = bad_images.drain()
         for path, why in fresh:
             self.callback.on_message(f"'{path}' can't be used and is skipped: {why}.")
-        return [{**self._place("bad-image", done), "path": path, "why": why} for path, why in fresh]
+        return [{**self.row("bad-image", done), "path": path, "why": why} for path, why in fresh]
 
-    def _place(self, kind: str, done: int) -> Row:
-        return {"kind": kind, "step": done, "epoch": self.run_parts.schedule.epochs(done)}
+    def require_few_bad_images(self) -> None:
+        """Raise an error where there are too many."""
+        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
 
     def _finish(self) -> R:
         """Evaluate and write the results; the summary last, which marks the run as finished."""
         rows = self.kind.final_rows()
-        self.journal.write([*self._bad_rows(self.run_parts.schedule.total), *rows])
+        self.journal.write([*self.bad_rows(self.run_parts.schedule.total), *rows])
         self.run_parts.bad_images.require_few()
         self.callback.on_rows(rows)
         self._save_encoders()
@@ -256,7 +304,7 @@ class Trainer(Generic[R]):
             environment=self.env,
             journal=self.journal.read(),
             pace=self.loop.pace,
-            seconds=self._seconds,
+            seconds=self.seconds,
         )
         record = self.kind.record(result)
         figures = self.kind.figures(record) if self.run_parts.config.saving.pictures else {}
@@ -368,7 +416,7 @@ def append(
     with process_group():
         config = distributed.on_rank_zero(lambda: _finished_config(folder, wanted))
         longer = resolve_config(replace(config, appended=(*config.appended, task)))
-        with lock_run(folder):
+        with enter_on_rank_zero(lock_folder(folder)):
             state, _ = distributed.on_rank_zero(lambda: newest_checkpoint(folder / CHECKPOINTS))
             if state is None:
                 raise UserError(f"the checkpoints of '{folder}' are missing, so no task can be appended.")
@@ -398,13 +446,15 @@ def _start(
 ) -> R:
     start = perf_counter()
     with process_group(), Signals().handled() as signals:
+        callback = callback if callback is not None and distributed.is_rank_zero() else Silent()
         folder = distributed.on_rank_zero(lambda: choose_folder(out, config.method, overwrite))
         kind = build(resolve_config(config))
-        with lock_run(folder):
-            distributed.on_rank_zero(lambda: claim_folder(folder, overwrite))
-            with _resume_hint(config, folder):
-                env = distributed.on_rank_zero(lambda: write_start(folder, kind.run_parts.config, _environment(kind)))
-                return Trainer(kind, folder, env, signals, rank_zero_only(callback), start).fit()
+        parts = kind.run_parts
+        with enter_on_rank_zero(claim_folder(folder, overwrite)), _resume_hint(config, folder):
+            env = distributed.on_rank_zero(
+                lambda: write_start(folder, parts.config, environment(parts.config.seed, parts.train_state.precision))
+            )
+            return Trainer(kind, folder, env, signals, callback, start).fit()
 
 
 def _resume(
@@ -416,12 +466,12 @@ def _resume(
 ) -> R:
     start = perf_counter()
     with process_group(), Signals().handled() as signals:
-        callback = rank_zero_only(callback)
+        callback = callback if callback is not None and distributed.is_rank_zero() else Silent()
         config = distributed.on_rank_zero(lambda: resumable_config(config_class, folder, wanted))
         record = distributed.on_rank_zero(lambda: read_record(folder))
         if record is not None:
             return cast(R, record)
-        with lock_run(folder), _resume_hint(config, folder):
+        with enter_on_rank_zero(lock_folder(folder)), _resume_hint(config, folder):
             state, refusals = distributed.on_rank_zero(lambda: last_state(folder))
             for reason in refusals:
                 callback.on_message(f"{reason} The previous checkpoint is used.")
@@ -431,25 +481,11 @@ def _resume(
             if state is not None:
                 require_same_run(state, kind.run_parts)
             step = 0 if state is None else state["step"]
-            env = distributed.on_rank_zero(lambda: note_resumption(folder, step, _environment(kind), config))
+            precision = kind.run_parts.train_state.precision
+            env = distributed.on_rank_zero(
+                lambda: note_resumption(folder, step, environment(config.seed, precision), config)
+            )
             return Trainer(kind, folder, env, signals, callback, start).fit(state)
-
-
-def lock_run(folder: Path) -> AbstractContextManager[object]:
-    """Lock a run folder; the first process holds the lock for all."""
-    stack = ExitStack()
-    distributed.on_rank_zero(lambda: stack.enter_context(locked(folder)))
-    return stack
-
-
-def rank_zero_only(callback: RunCallback | None) -> RunCallback:
-    """The callback in the first process, `Silent` in the others."""
-    return callback if callback is not None and distributed.is_rank_zero() else Silent()
-
-
-def _environment(kind: RunKind[Any]) -> dict[str, Any]:
-    run_parts = kind.run_parts
-    return environment(run_parts.config.seed, run_parts.device, run_parts.train_state.precision.name)
 
 
 def _resume_hint(config: TrainConfig, folder: Path) -> AbstractContextManager[None]:

@@ -1,7 +1,7 @@
 """The processes that learn together. Where there is only one, everything here is the identity."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
@@ -78,6 +78,13 @@ def on_rank_zero(action: Callable[[], T]) -> T:
     if result[1] is not None:
         raise RaisedOnRankZeroError(result[1])
     return cast(T, result[0])
+
+
+def enter_on_rank_zero(context: AbstractContextManager[None]) -> AbstractContextManager[object]:
+    """Enter a context in the first process, on behalf of all; what is returned leaves it."""
+    stack = ExitStack()
+    on_rank_zero(lambda: stack.enter_context(context))
+    return stack
 
 
 class _Gather(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""What a number was made with."""
+"""The environment of a run: versions, commit, device."""
 
 import platform
 import subprocess
@@ -11,11 +11,12 @@ import torch
 
 import phinets
 from phinets.runtime import distributed
+from phinets.runtime.devices import Precision
 
 PACKAGES = ("torch", "torchvision", "numpy", "scipy", "safetensors", "tyro")
 
 
-def environment(seed: int, device: torch.device, precision: str) -> dict[str, Any]:
+def environment(seed: int, precision: Precision) -> dict[str, Any]:
     """Versions, commit, seed and device: env.json."""
     return {
         "phinets": phinets.__version__,
@@ -24,9 +25,9 @@ def environment(seed: int, device: torch.device, precision: str) -> dict[str, An
         "platform": platform.platform(),
         "packages": {package: _version(package) for package in PACKAGES},
         "seed": seed,
-        "device": str(device),
-        "device_name": device_name(device),
-        "precision": precision,
+        "device": str(precision.device),
+        "device_name": device_name(precision.device),
+        "precision": precision.name,
         "threads": torch.get_num_threads(),
         "processes": distributed.world_size(),
     }

@@ -1,21 +1,20 @@
-"""Training a detector: the step that changes its weights, and the loop around it."""
+"""Training a detector: the step that changes its weights, and the batches and learning rates of its steps."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import torch
 
 from phinets.config.detection import DetectorOptimization
-from phinets.config.errors import UserError
+from phinets.data import BadImage
 from phinets.detection.c4 import Detector
-from phinets.detection.loader import Sample
-from phinets.training.checkpoint import Keeper
-from phinets.training.journal import Journal
+from phinets.detection.loader import DetectionLoader, Sample
+from phinets.methods import Losses
+from phinets.runtime.devices import Precision
 from phinets.training.loader import prefetch
-from phinets.training.loop import DivergedError
+from phinets.training.step import BaseTrainState, mean_losses
 from phinets.views import random_stream
 
 TERMS = {
@@ -27,25 +26,100 @@ TERMS = {
 """torchvision's names of the four losses, and ours."""
 
 
-@dataclass(frozen=True)
-class DetectorTrainState:
-    """A detector and its optimizer: what a checkpoint restores."""
+class DetectorInput(NamedTuple):
+    """What a detector computes at once."""
 
-    detector: Detector
-    optimizer: torch.optim.Optimizer
-    device: torch.device
+    samples: Sequence[Sample]
+    seed: int
+    """Of the sampling of anchors and regions in the loss."""
 
-    def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, beside the config and the step's number."""
-        return {"detector": self.detector.state_dict(), "optimizer": self.optimizer.state_dict()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Load what `state` returned."""
-        try:
-            self.detector.load_state_dict(state["detector"])
-            self.optimizer.load_state_dict(state["optimizer"])
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise UserError(f"the checkpoint does not fit this detector: {error}.") from error
+class DetectorBatch(NamedTuple):
+    """A micro-batch of the training loop."""
+
+    views: DetectorInput
+    bad: tuple[BadImage, ...] = ()
+    """None: a damaged image is an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorSchedule:
+    """The micro-batches and learning rates of all steps: see `training.loop.Schedule`."""
+
+    loader: DetectionLoader
+    training: DetectorOptimization
+    micro_batches: int = 1
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole training."""
+        return self.training.iterations
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """One task."""
+        return (self.total,)
+
+    @property
+    def batch(self) -> int:
+        """Images per step."""
+        return self.loader.batch
+
+    @property
+    def peak_lr(self) -> float:
+        """The learning rate at the end of the warm-up."""
+        return self.training.peak_lr
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        return self.training.rate(step)
+
+    def epochs(self, done: int) -> float:
+        """Passes over the images after `done` steps."""
+        return done * self.batch / len(self.loader.images)
+
+    def loader_at(self, step: int) -> DetectionLoader:
+        """The loader."""
+        return self.loader
+
+    def batches(self, first: int, last: int) -> Iterator[DetectorBatch]:
+        """The micro-batches of the steps from `first` to `last` − 1, those of one step prefetched."""
+        for batches in prefetch(partial(self._micro_batches, step) for step in range(first, last)):
+            yield from batches
+
+    def _micro_batches(self, step: int) -> list[DetectorBatch]:
+        samples, size = self.loader.batch_of(step), self.batch // self.micro_batches
+        seeds = (random_stream(self.loader.seed, "sampling", step * self.micro_batches + i) for i in range(self.batch))
+        return [
+            DetectorBatch(DetectorInput(samples[start : start + size], seed.initial_seed()))
+            for start, seed in zip(range(0, self.batch, size), seeds, strict=False)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorTrainState(BaseTrainState):
+    """A detector and its optimizer."""
+
+    learner: Detector
+
+    def step(self, batches: Sequence[DetectorInput], *, rate: float, peak: float) -> Losses:
+        """One step of SGD on the sum of the four losses; the gradient is the mean over the micro-batches."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        losses = mean_losses([self._backward(batch, len(batches)) for batch in batches])
+        self.optimizer.step()
+        return losses
+
+    def _backward(self, batch: DetectorInput, count: int) -> Losses:
+        """Add a micro-batch's gradient. torch's global generator samples in the loss; it is restored after."""
+        samples = [Sample(*(value.to(self.device) for value in sample)) for sample in batch.samples]
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(batch.seed)
+            losses = self.learner(samples)
+        total = torch.stack(list(losses.values())).sum()
+        (total / count).backward()
+        return Losses(total.detach(), {TERMS[name]: value.detach() for name, value in losses.items()})
 
 
 def detector_train_state(
@@ -56,84 +130,4 @@ def detector_train_state(
     optimizer = torch.optim.SGD(
         detector.parameters(), lr=training.peak_lr, momentum=training.momentum, weight_decay=training.weight_decay
     )
-    return DetectorTrainState(detector, optimizer, device)
-
-
-def detector_step(
-    train_state: DetectorTrainState, micro_batches: Sequence[Sequence[Sample]], *, lr: float, seed: int
-) -> dict[str, float]:
-    """One step of SGD on the sum of the four losses; the gradient is the mean over the micro-batches.
-
-    torch's global generator samples the anchors and regions in the loss; `seed` seeds it, and it is restored after.
-    """
-    train_state.detector.train()
-    for group in train_state.optimizer.param_groups:
-        group["lr"] = lr
-    train_state.optimizer.zero_grad(set_to_none=True)
-    total, count = dict.fromkeys(TERMS.values(), 0.0), len(micro_batches)
-    with torch.random.fork_rng(devices=[train_state.device] if train_state.device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        for samples in micro_batches:
-            losses = train_state.detector([Sample(*(value.to(train_state.device) for value in s)) for s in samples])
-            (torch.stack(list(losses.values())).sum() / count).backward()
-            for name, value in losses.items():
-                total[TERMS[name]] += float(value.detach()) / count
-    train_state.optimizer.step()
-    return {"loss": sum(total.values()), **total}
-
-
-@dataclass(kw_only=True)
-class DetectorLoop:
-    """The training loop of a detector."""
-
-    train_state: DetectorTrainState
-    batch_of: Callable[[int], Sequence[Sample]]
-    """The samples of a step."""
-    training: DetectorOptimization
-    accumulate: int
-    seed: int
-    journal: Journal
-    keeper: Keeper
-    save: Callable[[int], None]
-    """Writes a checkpoint, given the number of steps done."""
-    stop_requested: Callable[[], bool]
-    on_step: Callable[[Mapping[str, Any]], None]
-    """Called with each row of the journal."""
-    stopped: bool = False
-    """Whether a stop request ended the loop."""
-
-    def run(self, first: int = 0) -> int:
-        """Train from step `first` to the end or a stop request; returns the number of steps done."""
-        for step, samples in enumerate(self._batches(first), first):
-            self._step(step, samples)
-            done = step + 1
-            self.stopped = self.stop_requested()
-            last = done == self.training.iterations
-            if last or self.stopped or self.keeper.is_due(done) or self.keeper.timer_expired():
-                self.save(done)
-            if self.stopped:
-                return done
-        return self.training.iterations
-
-    def _batches(self, first: int) -> Iterator[Sequence[Sample]]:
-        """The samples of every step. A checkpoint is written before an error in an image is raised."""
-        done = first
-        try:
-            for samples in prefetch(partial(self.batch_of, step) for step in range(first, self.training.iterations)):
-                yield samples
-                done += 1
-        except UserError:
-            if done > first:
-                self.save(done)
-            raise
-
-    def _step(self, step: int, samples: Sequence[Sample]) -> None:
-        size, lr = len(samples) // self.accumulate, self.training.rate(step)
-        micro_batches = [samples[i * size : (i + 1) * size] for i in range(self.accumulate)]
-        seed = random_stream(self.seed, "sampling", step).initial_seed()
-        losses = detector_step(self.train_state, micro_batches, lr=lr, seed=seed)
-        if not math.isfinite(losses["loss"]):
-            raise DivergedError(f"the loss is not finite after step {step + 1}.")
-        row = {"kind": "step", "step": step + 1, **losses, "lr": lr}
-        self.journal.write([row])
-        self.on_step(row)
+    return DetectorTrainState(learner=detector, optimizer=optimizer, precision=Precision("fp32", device))

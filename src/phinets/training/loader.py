@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -28,7 +28,7 @@ class MicroBatch(NamedTuple):
     """Images of the batch that can't be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewLoader:
     """The batch of every step as a pure function of (seed, step), so that a resumed run sees the same batches.
 
@@ -60,7 +60,7 @@ class ViewLoader:
                 f"micro-batches (--accumulate). Use a --batch that {self.micro_batches * self.ranks} divides."
             )
 
-    @property
+    @cached_property
     def steps_per_epoch(self) -> int:
         """Whole batches in one epoch; the incomplete last batch is dropped."""
         return len(self.images) // self.batch

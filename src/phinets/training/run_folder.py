@@ -79,22 +79,24 @@ def choose_folder(out: Path | None, method: str, overwrite: bool, files: tuple[s
     return folder
 
 
-def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> None:
-    """Create the folder, and delete an older run in it, its config last."""
-    require_free(folder, overwrite, files)
-    try:
-        for old in (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files))):
-            if old.is_dir():
-                shutil.rmtree(old)
-            else:
-                old.unlink(missing_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
+@contextmanager
+def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> Iterator[None]:
+    """Create and lock the folder of a new run, and delete an older run in it, its config last."""
+    with lock_folder(folder):
+        require_free(folder, overwrite, files)
+        try:
+            for old in (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files))):
+                if old.is_dir():
+                    shutil.rmtree(old)
+                else:
+                    old.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
+        yield
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a run folder; the system releases the lock when the process ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,18 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from phinets.config.errors import UserError
+from phinets.config.methods import Anchor
+from phinets.config.run import TrainConfig
+from phinets.data import Images
+from phinets.runtime import distributed
+from phinets.runtime.devices import Precision
 from phinets.training.loader import MicroBatch, ViewLoader
 
 
@@ -123,3 +129,57 @@ class RunSchedule:
         for task, start, end in zip(self.tasks, self.starts, self.ends, strict=True):
             if start < last and end > first:
                 yield from task.loader.batches(max(first, start), min(last, end))
+
+
+class TaskImages(NamedTuple):
+    """The training images of one task."""
+
+    images: Images
+    name: str
+    epochs: int
+
+
+def build_schedule(
+    config: TrainConfig, tasks: Sequence[TaskImages], anchor: Anchor | None, precision: Precision
+) -> RunSchedule:
+    """Loader and learning rates of each task; steps and epochs are counted through.
+
+    Raises:
+        UserError: a task has fewer images than a batch.
+    """
+    schedules: list[TaskSchedule] = []
+    steps = epochs = 0
+    rank, ranks = distributed.rank(), distributed.world_size()
+    for task in tasks:
+        loader = ViewLoader(
+            images=task.images,
+            plan=config.plan,
+            anchor=anchor,
+            batch=config.batch,
+            seed=config.seed,
+            size=config.source.image_size,
+            device=precision.device,
+            dtype=precision.weights,
+            channels_last=config.compute.channels_last,
+            micro_batches=config.compute.accumulate,
+            rank=rank,
+            ranks=ranks,
+            first_step=steps,
+            first_epoch=epochs,
+        )
+        if not loader.steps_per_epoch:
+            count = len(task.images)
+            raise UserError(
+                f"the batch of {config.batch} is larger than the data: {task.name} has {count} training images. "
+                f"Use --batch {count} or less, or more --train-images."
+            )
+        lr = LearningRateSchedule(
+            steps_per_epoch=loader.steps_per_epoch,
+            epochs=task.epochs,
+            warmup_epochs=config.optimization.warmup_epochs,
+            peak_lr=config.peak_lr,
+            shape=config.optimization.schedule,
+        )
+        schedules.append(TaskSchedule(loader, lr))
+        steps, epochs = steps + lr.total, epochs + task.epochs
+    return RunSchedule(tuple(schedules))

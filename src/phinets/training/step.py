@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -30,14 +30,12 @@ _BUFFERS = next(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainState:
-    """A learner, its optimizer and its precision."""
+class BaseTrainState:
+    """A module, its optimizer and its precision: what a checkpoint restores."""
 
-    learner: Learner
+    learner: nn.Module
     optimizer: torch.optim.Optimizer
     precision: Precision
-    model: nn.Module
-    """The module that is called: the learner or, in a distributed run, its DistributedDataParallel wrapper."""
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, beside the config and the step number."""
@@ -66,6 +64,19 @@ class TrainState:
         """Set training mode."""
         self.learner.train()
 
+    def is_finite(self) -> bool:
+        """Whether every weight is finite."""
+        return all(bool(torch.isfinite(p).all()) for p in self.learner.parameters())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainState(BaseTrainState):
+    """A learner, its optimizer and its precision."""
+
+    learner: Learner
+    model: nn.Module
+    """The module that is called: the learner or, in a distributed run, its DistributedDataParallel wrapper."""
+
     def step(self, batches: Sequence[Views], *, rate: float, peak: float) -> Losses:
         """`train_step` on these micro-batches."""
         return train_step(self, batches, rate=rate, peak=peak)
@@ -75,10 +86,6 @@ class TrainState:
         if enabled or not isinstance(self.model, DistributedDataParallel):
             return nullcontext()
         return self.model.no_sync()
-
-    def is_finite(self) -> bool:
-        """Whether every weight is finite."""
-        return all(bool(torch.isfinite(p).all()) for p in self.learner.parameters())
 
 
 def build_train_state(config: TrainConfig, learner: Learner, precision: Precision) -> TrainState:
@@ -109,6 +116,7 @@ def build_learner(config: TrainConfig, device: torch.device, dtype: torch.dtype)
 def untrained_learner(config: TrainConfig, like: Learner) -> Learner:
     """The learner of a run before its first step, on the device and in the precision of `like`."""
     weights = next(like.parameters())
+    config = replace(config, compute=replace(config.compute, compile=False))
     return build_learner(config, weights.device, weights.dtype)
 
 
@@ -169,7 +177,7 @@ def train_step(train_state: TrainState, batches: Sequence[Views], *, rate: float
     losses = [_backward(train_state, views, i + 1 == count, count) for i, views in enumerate(batches)]
     train_state.precision.step(train_state.optimizer)
     train_state.learner.after_step()
-    return losses[0] if count == 1 else _mean(losses)
+    return mean_losses(losses)
 
 
 def _backward(train_state: TrainState, views: Views, last: bool, count: int) -> Losses:
@@ -180,8 +188,10 @@ def _backward(train_state: TrainState, views: Views, last: bool, count: int) -> 
     return Losses(losses.total.detach(), losses.terms, losses.codes)
 
 
-def _mean(losses: Sequence[Losses]) -> Losses:
+def mean_losses(losses: Sequence[Losses]) -> Losses:
     """The losses of a batch from those of its micro-batches."""
+    if len(losses) == 1:
+        return losses[0]
     terms = {name: torch.stack([one.terms[name] for one in losses]).mean() for name in losses[0].terms}
     codes = [one.codes for one in losses if one.codes is not None]
     return Losses(torch.stack([one.total for one in losses]).mean(), terms, torch.cat(codes) if codes else None)
