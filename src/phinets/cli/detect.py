@@ -1,16 +1,16 @@
 """`phinets detect`."""
 
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import tyro
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from phinets.cli.command import Outcome, parse_words
+from phinets.cli.train import peek_options, require_one
 from phinets.config.detection import DetectionConfig, detection_recipe
 from phinets.config.errors import UserError
 from phinets.config.plain import to_plain
@@ -18,6 +18,7 @@ from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
     from phinets.config.detection import DetectionRecord
+    from phinets.training.loop import Pace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,61 +75,47 @@ def parse(words: list[str]) -> Detect:
 
 
 def _start(words: list[str]) -> Detect:
-    look_ahead = ArgumentParser(add_help=False, allow_abbrev=False)
-    for name, kind in (("--recipe", str), ("--resume", Path)):
-        look_ahead.add_argument(name, type=kind, nargs="?")  # where the value is missing, the real parser says so
-    named, _ = look_ahead.parse_known_args(words)
-    if named.recipe is not None and named.resume is not None:
-        raise UserError("--recipe and --resume both say where to start. Use one of them.")
-    if named.resume is None:
-        return Detect(how=detection_recipe(named.recipe or "pocket"))
+    start = peek_options(words, ("recipe", "resume"))
+    require_one(start)
+    if "resume" not in start:
+        return Detect(how=detection_recipe(start.get("recipe", "pocket")))
     with exit_on_interrupt():
         from phinets.runs.detect import read_start
 
-    return Detect(how=read_start(named.resume).config)
+    return Detect(how=read_start(Path(start["resume"])).config)
 
 
 class Terminal:
-    """Shows progress on a console."""
+    """A callback that shows the training and the test of each detector on a console."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-        self.task: TaskID | None = None
         self.steps, self.last_step = 0, 0
 
-    def on_start(self, folder: Path, name: str, steps: int, done: int) -> None:
-        """Say what is about to happen, and where."""
-        self.on_message(f"{name}: {steps} steps{f', resumed after {done}' if done else ''} → {folder}")
+    def on_start(self, folder: Path, config: DetectionConfig, steps: int, done: int) -> None:
+        """Print the detector and its folder, and start a bar."""
+        self.on_message(f"{folder.name}: {steps} steps{f', resuming after {done}' if done else ''} → {folder}")
         self.steps, self.last_step = steps, done
-        self.task = self._new_task(name, steps, done)
+        self.task = self.bar.add_task(folder.name, total=steps, completed=done)
 
-    def on_step(self, row: Mapping[str, Any]) -> None:
-        """Move the bar; where there is no terminal, say a line for every tenth of the way."""
+    def on_step(self, row: Mapping[str, Any], pace: "Pace") -> None:
+        """Move the bar; without a terminal, print a line for every tenth of the steps."""
         loss = f"loss {row['loss']:.3f}"
-        if self.task is not None:
-            self.bar.update(self.task, completed=row["step"], description=loss)
+        self.bar.update(self.task, completed=row["step"], description=loss)
         if not self.console.is_terminal and row["step"] >= self.last_step + self.steps / 10:
             self.last_step = row["step"]
             self.on_message(f"step {row['step']}/{self.steps} {loss}")
 
     def on_test(self, done: int, total: int) -> None:
-        """Move a bar of its own."""
-        if done == 1:
-            self.task = self._new_task("test images", total, 0)
-        if self.task is not None:
-            self.bar.update(self.task, completed=done)
+        """Move the bar along the test images."""
+        self.bar.update(self.task, completed=done, total=total, description="test images")
 
     def on_message(self, text: str) -> None:
-        """Say it above the bar."""
+        """Print above the bar."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _new_task(self, what: str, steps: int, done: int) -> TaskID:
-        if self.task is not None:
-            self.bar.remove_task(self.task)
-        return self.bar.add_task(what, total=steps, completed=done)
-
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         self.bar.start()
         return self
 
