@@ -27,7 +27,7 @@ from torchvision import transforms
 from torchvision.transforms import v2
 
 from phinets.config.views import PLANS, Augmentation, ViewPlan
-from phinets.views import Views, draw, fused, make_views, random_stream
+from phinets.views import Views, augment, draw, make_views, random_stream
 
 OURS, OURS_WITH_TORCH = "phinets", "phinets, without numba"
 PIL, TENSORS, KORNIA = "torchvision, PIL", "torchvision v2, tensors", "kornia"
@@ -61,7 +61,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.empty(2**22)  # freed at once, as in any training process: from here on the C library keeps freed memory
     document = {
-        "numba": fused.kernel() is not None,
+        "numba": augment.kernel() is not None,
         "kornia": find_spec("kornia") is not None,
         "settings": [measured(setting, options.rounds) for setting in SETTINGS],
     }
@@ -92,7 +92,7 @@ def contenders(setting: Setting, images: Tensor) -> dict[str, Turn]:
     """One turn per contender: a batch of images in, a batch of first views, second views and anchors out."""
     plan = PLANS[setting.plan]
     turns: dict[str, Turn] = {}
-    if fused.kernel() is not None:
+    if augment.kernel() is not None:
         turns[OURS] = lambda: make_views(images, plan, random_stream(0))
     turns[OURS_WITH_TORCH] = lambda: with_torch(images, plan)
     turns[PIL] = by_pil(images, plan, setting.size)
@@ -103,7 +103,7 @@ def contenders(setting: Setting, images: Tensor) -> dict[str, Turn]:
 
 
 def with_torch(images: Tensor, plan: ViewPlan) -> Views:
-    with patch.object(fused, "kernel", lambda: None):
+    with patch.object(augment, "kernel", lambda: None):
         return make_views(images, plan, random_stream(0))
 
 

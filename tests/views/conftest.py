@@ -2,14 +2,14 @@
 
 import pytest
 
-from phinets.views import fused
+from phinets.views import augment
 
 
 @pytest.fixture(params=["torch", "compiled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The test runs twice: with torch, as on a GPU, and with the compiled kernel."""
     if request.param == "torch":
-        monkeypatch.setattr(fused, "kernel", lambda: None)
-    elif fused.kernel() is None:
+        monkeypatch.setattr(augment, "kernel", lambda: None)
+    elif augment.kernel() is None:
         pytest.skip("the compiled kernel needs numba")
     return str(request.param)

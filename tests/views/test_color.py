@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as torchvision
 
 from phinets.views.parameters import BRIGHTNESS, CONTRAST, HUE, SATURATION, random_stream
-from phinets.views.transforms import gray, hue_, jitter_, solarise
+from phinets.views.transforms import gray, hue_, jitter_, solarize
 
 Op = Callable[[Tensor, float], Tensor]
 BLENDS = {
@@ -65,9 +65,9 @@ def test_grey_is_torchvisions() -> None:
     agree(gray(images), torchvision.rgb_to_grayscale(images))
 
 
-def test_solarising_is_torchvisions() -> None:
+def test_solarizing_is_torchvisions() -> None:
     images = photographs(4)
-    agree(solarise(images), torchvision.solarize(images, threshold=0.5))
+    agree(solarize(images), torchvision.solarize(images, threshold=0.5))
 
 
 @pytest.mark.parametrize("hue_step", range(4))

@@ -45,7 +45,7 @@ def nothing() -> ViewParams:
         gray=never,
         blur=never,
         sigma=torch.ones(N),
-        solarise=never,
+        solarize=never,
     )
 
 
@@ -67,7 +67,7 @@ def color(operation: int) -> ViewParams:
 class Operation:
     """What is drawn, and what torchvision does to image i under the same parameters."""
 
-    drawn: ViewParams
+    params: ViewParams
     torchvision: Callable[[Tensor, int], Any]
     interpolation: Interpolation = "bilinear"
 
@@ -84,8 +84,8 @@ def cropped(interpolation: Interpolation) -> Operation:
 
 
 def jittered(operation: int, reference: Callable[[Tensor, float], Any]) -> Operation:
-    drawn = color(operation)
-    return Operation(drawn, lambda image, i: reference(image, drawn.factors[i, operation].item()))
+    params = color(operation)
+    return Operation(params, lambda image, i: reference(image, params.factors[i, operation].item()))
 
 
 OPERATIONS = {
@@ -104,14 +104,14 @@ OPERATIONS = {
         replace(nothing(), blur=ALWAYS, sigma=SIGMA),
         lambda image, i: torchvision.gaussian_blur(image, [3, 3], [SIGMA[i].item()] * 2),
     ),
-    "solarise": Operation(replace(nothing(), solarise=ALWAYS), lambda image, i: torchvision.solarize(image, 127.5)),
+    "solarize": Operation(replace(nothing(), solarize=ALWAYS), lambda image, i: torchvision.solarize(image, 127.5)),
 }
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_is_torchvisions(name: str) -> None:
     operation, images = OPERATIONS[name], photographs()
-    ours = apply(images, Augmentation(interpolation=operation.interpolation), operation.drawn, SIZE)
+    ours = apply(images, Augmentation(interpolation=operation.interpolation), operation.params, SIZE)
     theirs = torch.stack([operation.torchvision(image, i) for i, image in enumerate(images)])
     torch.testing.assert_close(ours, theirs / 255, atol=ROUNDING, rtol=0)
 
@@ -126,9 +126,9 @@ def test_an_operation_changes_the_image_by_more_than_the_tolerance(name: str) ->
 
 def test_normalizing_is_torchvisions() -> None:
     plan, images = replace(PLANS["none"], mean=(0.1, 0.5, 0.9), std=(0.5, 1.0, 2.0)), photographs()
-    drawn = apply(images, Augmentation(), nothing(), SIZE, statistics=(plan.mean, plan.std))
+    params = apply(images, Augmentation(), nothing(), SIZE, statistics=(plan.mean, plan.std))
     theirs = torchvision.normalize(images / 255, list(plan.mean), list(plan.std))
-    for ours in (drawn, make_views(images, plan, random_stream(0)).first):
+    for ours in (params, make_views(images, plan, random_stream(0)).first):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 

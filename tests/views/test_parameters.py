@@ -75,7 +75,7 @@ def test_all_24_orders_of_the_color_changes_are_equally_likely() -> None:
 
 @pytest.mark.parametrize(
     ("field", "mask"),
-    [("flip", "flip"), ("jitter_p", "jitter"), ("gray_p", "gray"), ("blur_p", "blur"), ("solarise_p", "solarise")],
+    [("flip", "flip"), ("jitter_p", "jitter"), ("gray_p", "gray"), ("blur_p", "blur"), ("solarize_p", "solarize")],
 )
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_a_chance_of_p_happens_to_p_of_the_images(field: str, mask: str, p: float) -> None:
@@ -86,9 +86,9 @@ def test_a_chance_of_p_happens_to_p_of_the_images(field: str, mask: str, p: floa
 
 def test_no_chance_depends_on_another() -> None:
     """As when torchvision's transforms each draw for themselves: no two are correlated beyond four standard errors."""
-    chances = Augmentation(flip=0.5, jitter_p=0.5, gray_p=0.5, blur_p=0.5, solarise_p=0.5)
-    drawn = draw(chances, N, 32, 32, random_stream(0))
-    masks = torch.stack([drawn.flip, drawn.jitter, drawn.gray, drawn.blur, drawn.solarise]).float()
+    chances = Augmentation(flip=0.5, jitter_p=0.5, gray_p=0.5, blur_p=0.5, solarize_p=0.5)
+    params = draw(chances, N, 32, 32, random_stream(0))
+    masks = torch.stack([params.flip, params.jitter, params.gray, params.blur, params.solarize]).float()
     assert (torch.corrcoef(masks) - torch.eye(5)).abs().max() <= 4 / N**0.5
 
 

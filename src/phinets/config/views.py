@@ -55,9 +55,9 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """One random view: crop → flip → color jitter → gray → blur → solarise, each with its own chance.
+    """One random view: crop → flip → color jitter → gray → blur → solarize, each with its own chance.
 
-    The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarising.
+    The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarizing.
     """
 
     crop_scale: Range = (0.2, 1.0)
@@ -78,18 +78,18 @@ class Augmentation:
     """Chance of a Gaussian blur, whose kernel spans about a tenth of the image."""
     blur_sigma: Range = (0.1, 2.0)
     """Smallest and largest standard deviation of the blur, in pixels of the output."""
-    solarise_p: float = 0.0
+    solarize_p: float = 0.0
     """Chance that every value from one half up is inverted."""
 
     def describe(self) -> str:
         """The view in a few words: what is always there, and what has a chance."""
-        chances = {"jitter": self.jitter_p, "gray": self.gray_p, "blur": self.blur_p, "solarise": self.solarise_p}
+        chances = {"jitter": self.jitter_p, "gray": self.gray_p, "blur": self.blur_p, "solarize": self.solarize_p}
         rest = [f"{name} {p:g}" for name, p in {"flip": self.flip, **chances}.items() if p > 0]
         return ", ".join([f"crop {self.crop_scale[0]:g}–{self.crop_scale[1]:g} {self.interpolation}", *rest])
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
-        for field in ("flip", "jitter_p", "gray_p", "blur_p", "solarise_p"):
+        for field in ("flip", "jitter_p", "gray_p", "blur_p", "solarize_p"):
             _require_chance(field, getattr(self, field))
         for field in ("crop_scale", "crop_ratio", "blur_sigma"):
             _require_range(field, getattr(self, field))
@@ -144,7 +144,7 @@ PLANS: Mapping[str, ViewPlan] = {
     # facebookresearch/simsiam, main_simsiam.py
     "simsiam-imagenet": ViewPlan(first=_SIMSIAM_LARGE, second=_SIMSIAM_LARGE),
     # Grill et al. 2020, appendix B, table 6
-    "byol-asymmetric": ViewPlan(first=replace(_BYOL, blur_p=1.0), second=replace(_BYOL, blur_p=0.1, solarise_p=0.2)),
+    "byol-asymmetric": ViewPlan(first=replace(_BYOL, blur_p=1.0), second=replace(_BYOL, blur_p=0.1, solarize_p=0.2)),
     # divyam3897/UCL, augmentations/simsiam_aug.py: SimSiam's views, CIFAR's statistics
     "ucl": ViewPlan(first=_SIMSIAM, second=_SIMSIAM, mean=CIFAR_MEAN, std=CIFAR_STD),
     # divyam3897/UCL, datasets/seq_cifar10.py: how LUMP augments again what its buffer holds

@@ -1,10 +1,10 @@
-"""Views image by image, compiled for the CPU at hand: what `augment` does with torch, several times faster.
+"""Views by compiled code for the CPU: what `augment` does with torch, several times faster.
 
-A view of 32 × 32 pixels fits into the cache nearest to a core, so an image goes through all changes there, and through
-those alone that were drawn for it. The formulas are those of `geometry` and `color`, which explain them.
+A view of 32 × 32 pixels fits into a core's own cache, so each image passes through all its operations there, one image
+at a time. The formulas are those of `transforms`, where they are explained.
 
-Importing this module imports numba; `fused` does so when there is something to do. The code is plain loops over rows
-because these compile fast: each slice or array function would add a tenth of a second to a machine's first run.
+Importing this module imports numba, so `augment` imports it when it is needed. The code is plain loops over rows, which
+compile fast: each slice or array function would add a tenth of a second to a machine's first run.
 """
 
 import math
@@ -26,7 +26,7 @@ RED, GREEN, BLUE = np.float32(0.2989), np.float32(0.587), np.float32(0.114)
 TINY = np.float32(1e-12)
 BYTE = np.float32(1 / 255)
 
-njit: Any = numba.njit  # its stubs do not know every option it takes
+njit: Any = numba.njit  # its stubs lack some of its options
 OPTIONS = {"fastmath": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
@@ -36,23 +36,23 @@ def inner(function: F) -> F:
 
 
 def outer(function: F) -> F:
-    """Compile a function when it is first called, and keep the machine code on disk if there is a place for it."""
+    """Compile a function when it is first called, and cache the machine code on disk if possible."""
     try:
         return cast(F, njit(cache=True, **OPTIONS)(function))
-    except RuntimeError:  # neither the package's folder nor the person's own can be written
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
         return cast(F, njit(**OPTIONS)(function))
 
 
 @inner
 def unit(x: np.float32) -> np.float32:
-    """Cut to [0, 1]."""
+    """Clamp to [0, 1]."""
     x = x if x > ZERO else ZERO
     return x if x < ONE else ONE
 
 
 @inner
 def lens(axis: Array, cubic: bool, first: Array, weights: Array) -> None:
-    """`geometry.resize_matrix` without its zeros: output i sees pixel first[i] + t with weights[t, i].
+    """`transforms.resize_matrix` without its zeros: output i sees pixel first[i] + t with weights[t, i].
 
     first (size), weights (taps, size). Output i is centered at start + (i + ½)·step, where a negative step mirrors; no
     pixel below low or from high on is seen.
@@ -87,7 +87,7 @@ def lens(axis: Array, cubic: bool, first: Array, weights: Array) -> None:
 
 @inner
 def narrow(plane: Array, rows: Array, first: Array, weights: Array, lines: Array) -> None:
-    """Every row of a uint8 plane that is needed, resized along x: (H, W) → the same rows of `lines`, (·, size)."""
+    """The required rows of a uint8 plane, resized along x: (H, W) → the same rows of `lines`, (·, size)."""
     line = lines[len(lines) - 1]
     for y in range(int(rows[2]), int(rows[3])):
         source, target = plane[y], lines[y]
@@ -102,7 +102,7 @@ def narrow(plane: Array, rows: Array, first: Array, weights: Array, lines: Array
 
 @inner
 def shorten(lines: Array, first: Array, weights: Array, plane: Array) -> None:
-    """The rows resized along y and cut to [0, 1], which a cubic may leave: `lines` (·, size) → (size, size)."""
+    """The rows resized along y and clamped to [0, 1], which a cubic may leave: `lines` (·, size) → (size, size)."""
     last = len(weights) - 2
     for y in range(len(first)):
         target = plane[y]
@@ -115,20 +115,20 @@ def shorten(lines: Array, first: Array, weights: Array, plane: Array) -> None:
 
 
 @outer
-def crop(images: Array, looks: Array, scratch: tuple[Array, Array, Array], views: Array) -> None:
+def crop(images: Array, records: Array, scratch: tuple[Array, Array, Array], views: Array) -> None:
     """Crop, resize and flip: uint8 (n, 3, H, W) → views (n, 3, size, size) in [0, 1].
 
-    A single look is that of all the images. scratch: first (2, size) and weights (2, taps, size) with an even number of
+    A single record holds for all images. scratch: first (2, size) and weights (2, taps, size) with an even number of
     taps; lines, zeros of (H + taps + 1, the larger of W + taps and size), so that a window may end beyond the image.
     """
     first, weights, lines = scratch
     for n in range(len(views)):
-        if n < len(looks):
-            look = looks[n]
+        if n < len(records):
+            record = records[n]
             for axis in range(2):
-                lens(look.axes[axis], look.cubic > 0, first[axis], weights[axis])
+                lens(record.axes[axis], record.cubic > 0, first[axis], weights[axis])
         for c in range(3):
-            narrow(images[n, c], looks[n if n < len(looks) else 0].axes[0], first[1], weights[1], lines)
+            narrow(images[n, c], records[n if n < len(records) else 0].axes[0], first[1], weights[1], lines)
             shorten(lines, first[0], weights[0], views[n, c])
 
 
@@ -143,18 +143,18 @@ def mean(view: Array) -> np.float32:
 
 
 @inner
-def blend(view: Array, f: np.float32, to_grey: np.float32, plus: np.float32) -> None:
-    """`color.blend_`: f·x + to_grey·gray(x) + plus, cut to [0, 1]."""
+def blend(view: Array, f: np.float32, to_gray: np.float32, plus: np.float32) -> None:
+    """`transforms.blend_`: f·x + to_gray·gray(x) + plus, clamped to [0, 1]."""
     red, green, blue = view[0], view[1], view[2]
     for i in range(len(red)):
         r, g, b = red[i], green[i], blue[i]
-        towards = to_grey * (RED * r + GREEN * g + BLUE * b) + plus
+        towards = to_gray * (RED * r + GREEN * g + BLUE * b) + plus
         red[i], green[i], blue[i] = unit(f * r + towards), unit(f * g + towards), unit(f * b + towards)
 
 
 @inner
 def turn(view: Array, turns: np.float32) -> None:
-    """`color.hue_`; as turns lie in [−½, ½], one addition brings h back to [0, 6]."""
+    """`transforms.hue_`; as turns lie in [−½, ½], one addition brings h back to [0, 6]."""
     red, green, blue = view[0], view[1], view[2]
     for i in range(len(red)):
         r, g, b = red[i], green[i], blue[i]
@@ -170,32 +170,32 @@ def turn(view: Array, turns: np.float32) -> None:
 
 
 @outer
-def recolor(views: Array, looks: Array) -> None:
+def recolor(views: Array, records: Array) -> None:
     """Color jitter, each image in its own order, and gray: (n, 3, size²) in place."""
-    for n in range(len(looks)):
-        look, view = looks[n], views[n]
-        if look.jitter:
+    for n in range(len(records)):
+        record, view = records[n], views[n]
+        if record.jitter:
             for step in range(4):
-                change = look.order[step]
-                f = look.factors[change]
+                change = record.order[step]
+                f = record.factors[change]
                 if change == HUE:
                     turn(view, f)
                 else:
                     plus = (ONE - f) * mean(view) if change == CONTRAST else ZERO
                     blend(view, f, ONE - f if change == SATURATION else ZERO, plus)
-        if look.gray:
+        if record.gray:
             blend(view, ZERO, ONE, ZERO)
 
 
 @outer
-def blur(views: Array, looks: Array) -> None:
-    """`geometry.blur_matrix` on both axes, where sigma is not 0: (n, 3, size, size) in place.
+def blur(views: Array, records: Array) -> None:
+    """`transforms.blur_matrix` on both axes, where sigma is not 0: (n, 3, size, size) in place.
 
     Six sigma away a weight is below 1e-8 of the central one and left out.
     """
     size = views.shape[2]
-    for n in range(len(looks)):
-        sigma = looks[n].sigma
+    for n in range(len(records)):
+        sigma = records[n].sigma
         if sigma > 0:
             reach = min(max(1, size // 20), math.ceil(6 * sigma))
             lines = np.empty((size + 2, size + 2 * reach), np.float32)
@@ -233,10 +233,10 @@ def smear(plane: Array, reach: int, weights: Array, lines: Array) -> None:
 
 
 @outer
-def finish(views: Array, looks: Array, scale: Array, shift: Array) -> None:
-    """Solarise where asked, and normalize to scale·x + shift: (n, 3, size²) in place."""
+def finish(views: Array, records: Array, scale: Array, shift: Array) -> None:
+    """Solarize where selected, and normalize to scale·x + shift: (n, 3, size²) in place."""
     for n in range(len(views)):
-        inverted = n < len(looks) and looks[n].solarise > 0
+        inverted = n < len(records) and records[n].solarize > 0
         for c in range(3):
             plane = views[n, c]
             for i in range(len(plane)):

@@ -1,4 +1,4 @@
-"""The random part of a view: every number that an augmentation needs, drawn at once for a whole batch."""
+"""The random numbers of a view, drawn at once for a whole batch."""
 
 import math
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ TRIES = 10  # torchvision's RandomResizedCrop gives up after ten boxes that do n
 
 @dataclass(frozen=True, slots=True)
 class ViewParams:
-    """What was drawn for each of n images; a slice of it belongs to the same slice of the batch."""
+    """The parameters of one view of n images."""
 
     box: Tensor
     """(n, 4) whole numbers: top, left, height, width of the crop."""
@@ -27,14 +27,14 @@ class ViewParams:
     factors: Tensor
     """(n, 4) factor of brightness, contrast, saturation, and the shift of hue in turns."""
     order: Tensor
-    """(n, 4) which of the four is done first, second, third, fourth."""
+    """(n, 4) which of the four comes first, second, third, fourth."""
     gray: Tensor
-    """(n) whether the colors go."""
+    """(n) whether the image becomes gray."""
     blur: Tensor
     """(n) whether the image is blurred."""
     sigma: Tensor
     """(n) standard deviation of the blur, in pixels."""
-    solarise: Tensor
+    solarize: Tensor
     """(n) whether bright values are inverted."""
 
     def __len__(self) -> int:
@@ -51,53 +51,50 @@ class ViewParams:
 
 @dataclass(frozen=True, slots=True)
 class CropParams:
-    """What RandomResizedCrop draws before it has seen an image."""
+    """The random numbers of RandomResizedCrop, before the image's size is known."""
 
     area: Tensor
     """(n, tries) shares of the image's area."""
     ratio: Tensor
     """(n, tries) width ÷ height."""
     position: Tensor
-    """(n, 2) where the box lies in the room that it has, from 0 to 1."""
+    """(n, 2) position of the box within the image, from 0 to 1."""
     bounds: Range
-    """Of the ratio, for images that no try fits."""
+    """Of the ratio, for images where no try fits."""
 
     def select(self, rows: slice) -> "CropParams":
-        """Those of these images only."""
+        """The parameters of these images only."""
         return CropParams(self.area[rows], self.ratio[rows], self.position[rows], self.bounds)
 
     def boxes(self, height: int, width: int) -> Tensor:
         """(n, 4) top, left, height, width: the first of ten tries that fits, else the central box."""
         area = height * width * self.area
         tall, wide = (area / self.ratio).sqrt_().round_(), (area * self.ratio).sqrt_().round_()
-        found, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
+        fits, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
         side = torch.cat([tall.gather(1, first), wide.gather(1, first)], dim=1)
         corner = (self.position * (torch.tensor([height, width]) - side + 1)).floor_()
         box = torch.cat([corner, side], dim=1).long()
-        return torch.where(found, box, _central_box(height, width, self.bounds))
+        return torch.where(fits, box, _central_box(height, width, self.bounds))
 
 
 def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> ViewParams:
     """Draw one view's parameters for n images of height × width.
 
-    The order of the draws is fixed and none is skipped, so a changed chance leaves all the other numbers as they were.
+    The order of the draws is fixed and none is skipped, so a changed probability leaves all other numbers as they were.
     """
     crops = _crops(augmentation, n, generator)
-    return _drawn(augmentation, crops.boxes(height, width), generator)
+    return _draw_params(augmentation, crops.boxes(height, width), generator)
 
 
 def draw_before_decode(
     augmentation: Augmentation, n: int, size: int, generator: torch.Generator
 ) -> tuple[CropParams, ViewParams]:
-    """The same for n pictures whose sizes are not yet known: the crops to be, and the rest for what they will give.
-
-    That is a picture of size × size, of which nothing more is cut.
-    """
+    """The same for n pictures of unknown sizes: the crops, and the other parameters for crops of size × size."""
     crops = _crops(augmentation, n, generator)
-    return crops, _drawn(augmentation, torch.tensor([0, 0, size, size]).expand(n, 4), generator)
+    return crops, _draw_params(augmentation, torch.tensor([0, 0, size, size]).expand(n, 4), generator)
 
 
-def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) -> ViewParams:
+def _draw_params(augmentation: Augmentation, box: Tensor, generator: torch.Generator) -> ViewParams:
     n = len(box)
 
     def chance(p: float) -> Tensor:
@@ -112,7 +109,7 @@ def _drawn(augmentation: Augmentation, box: Tensor, generator: torch.Generator) 
         gray=chance(augmentation.gray_p),
         blur=chance(augmentation.blur_p),
         sigma=_uniform(augmentation.blur_sigma, (n,), generator).float(),
-        solarise=chance(augmentation.solarise_p),
+        solarize=chance(augmentation.solarize_p),
     )
 
 

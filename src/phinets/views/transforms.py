@@ -105,24 +105,24 @@ def gray(images: Tensor) -> Tensor:
 def jitter_(images: Tensor, factors: Tensor, order: Tensor, hue_step: int) -> Tensor:
     """The four color changes, each image in its own `order` (n, 4), save that hue comes at the same step for all."""
     f = factors.gather(1, order)
-    to_grey, to_mean = ((1 - f) * (order == operation) for operation in (SATURATION, CONTRAST))
+    to_gray, to_mean = ((1 - f) * (order == operation) for operation in (SATURATION, CONTRAST))
     for step in range(4):
         if step == hue_step:
             hue_(images, factors[:, HUE])
         else:
-            blend_(images, f[:, step], to_grey[:, step], to_mean[:, step])
+            blend_(images, f[:, step], to_gray[:, step], to_mean[:, step])
     return images
 
 
-def blend_(images: Tensor, f: Tensor, to_grey: Tensor, to_mean: Tensor) -> Tensor:
+def blend_(images: Tensor, f: Tensor, to_gray: Tensor, to_mean: Tensor) -> Tensor:
     """Brightness, contrast and saturation in one formula, so images with different changes share a pass.
 
-    f·x + to_grey·gray(x) + to_mean·mean(gray(x)), cut to [0, 1]. The coefficients (n) are (f, 0, 0) for brightness,
+    f·x + to_gray·gray(x) + to_mean·mean(gray(x)), cut to [0, 1]. The coefficients (n) are (f, 0, 0) for brightness,
     (f, 0, 1 − f) for contrast and (f, 1 − f, 0) for saturation.
     """
     luma = gray(images)
     mean = luma.mean(dim=(2, 3), keepdim=True)
-    towards = luma.mul_(_per_image(to_grey)).add_(mean.mul_(_per_image(to_mean)))
+    towards = luma.mul_(_per_image(to_gray)).add_(mean.mul_(_per_image(to_mean)))
     return images.mul_(_per_image(f)).add_(towards).clamp_(0, 1)
 
 
@@ -145,7 +145,7 @@ def hue_(images: Tensor, turns: Tensor) -> Tensor:
     return images
 
 
-def solarise(images: Tensor) -> Tensor:
+def solarize(images: Tensor) -> Tensor:
     """Invert every value from one half up."""
     return torch.where(images >= 0.5, 1 - images, images)
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from phinets.config.views import PLANS, Augmentation, Interpolation, ViewPlan
-from phinets.views import Views, apply, draw, fused, make_views, random_stream
+from phinets.views import Views, apply, augment, draw, make_views, random_stream
 from phinets.views.augment import central
 
-compiled = pytest.mark.skipif(fused.kernel() is None, reason="the compiled kernel needs numba")
-EVERYTHING = Augmentation(crop_scale=(0.01, 1.0), jitter=(0.4, 0.4, 0.4, 0.5), blur_p=0.7, solarise_p=0.5)
+compiled = pytest.mark.skipif(augment.kernel() is None, reason="the compiled kernel needs numba")
+EVERYTHING = Augmentation(crop_scale=(0.01, 1.0), jitter=(0.4, 0.4, 0.4, 0.5), blur_p=0.7, solarize_p=0.5)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def in_units_of_brightness(views: Views, plan: ViewPlan) -> Views:
 
 
 def use_torch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fused, "kernel", lambda: None)
+    patch.setattr(augment, "kernel", lambda: None)
 
 
 def agree(kernels: Tensor | None, torchs: Tensor | None) -> None:
@@ -54,10 +54,10 @@ def test_both_ways_agree_whether_a_crop_grows_or_shrinks(
     monkeypatch: pytest.MonkeyPatch, interpolation: Interpolation, height: int, width: int, size: int
 ) -> None:
     augmentation, images = replace(EVERYTHING, interpolation=interpolation), noise(100, height, width)
-    drawn = draw(augmentation, 100, height, width, random_stream(1))
-    kernels = apply(images, augmentation, drawn, size)
+    params = draw(augmentation, 100, height, width, random_stream(1))
+    kernels = apply(images, augmentation, params, size)
     use_torch(monkeypatch)
-    agree(kernels, apply(images, augmentation, drawn, size))
+    agree(kernels, apply(images, augmentation, params, size))
 
 
 @compiled
@@ -137,9 +137,9 @@ def test_without_numba_there_is_no_kernel_and_nothing_else_is_missing(monkeypatc
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "phinets.views.kernel", raising=False)
     monkeypatch.delattr("phinets.views.kernel", raising=False)
-    fused.kernel.cache_clear()
+    augment.kernel.cache_clear()
     try:
-        assert fused.kernel() is None
+        assert augment.kernel() is None
         assert make_views(noise(4, 32, 32), PLANS["simsiam-cifar"], random_stream(0)).first.isfinite().all()
     finally:
-        fused.kernel.cache_clear()
+        augment.kernel.cache_clear()
