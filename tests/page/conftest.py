@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phinets.config.jobs import ContinualJob, Result
-from phinets.paper.findings import TargetFound, found
+from phinets.paper.findings import TargetResult, target_result
 from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
@@ -32,13 +32,13 @@ def results() -> dict[str, Result]:
 
 
 @pytest.fixture(scope="session")
-def targets(results: dict[str, Result]) -> tuple[TargetFound, ...]:
+def targets(results: dict[str, Result]) -> tuple[TargetResult, ...]:
     """What was found of them."""
-    return tuple(found(TARGETS[name], SCALE, results) for name in TARGET_NAMES)
+    return tuple(target_result(TARGETS[name], SCALE, results) for name in TARGET_NAMES)
 
 
 @pytest.fixture(scope="session")
-def contents(results: dict[str, Result], targets: tuple[TargetFound, ...]) -> Contents:
+def contents(results: dict[str, Result], targets: tuple[TargetResult, ...]) -> Contents:
     """With a run of one's own, a result of no target, and a run that is not finished."""
     stream = next(r for r in results.values() if isinstance(r.job, ContinualJob) and r.failed is None)
     assert isinstance(stream.job, ContinualJob)

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 import pytest
 
 from phinets.config.jobs import PretrainJob, Result
-from phinets.paper.findings import TargetFound, found
+from phinets.paper.findings import TargetResult, target_result
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reports import palette
@@ -83,7 +83,7 @@ def test_the_same_contents_give_the_same_bytes(html: str, contents: Contents) ->
 
 
 def test_every_number_of_every_table_stands_in_it_beside_the_paper_s(
-    html: str, targets: tuple[TargetFound, ...]
+    html: str, targets: tuple[TargetResult, ...]
 ) -> None:
     checked = 0
     for table in (table for target in targets for table in target.tables):
@@ -106,7 +106,7 @@ def of_statements(measure: str) -> bool:
 
 
 def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
-    read: TaskEvaluator, targets: tuple[TargetFound, ...]
+    read: TaskEvaluator, targets: tuple[TargetResult, ...]
 ) -> None:
     text = " ".join(" ".join(read.text).split())
     claims = [claim for target in targets for claim in target.claims]
@@ -118,7 +118,7 @@ def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
         assert claim.why in text
 
 
-def test_only_effects_of_several_seeds_have_an_interval_drawn(html: str, targets: tuple[TargetFound, ...]) -> None:
+def test_only_effects_of_several_seeds_have_an_interval_drawn(html: str, targets: tuple[TargetResult, ...]) -> None:
     effects = [claim.effect for target in targets for claim in target.claims if claim.effect is not None]
     several = sum(effect.seeds > 1 for effect in effects)
     assert 0 < several < len(effects)
@@ -154,7 +154,7 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
     failed, diverged = (job.key for job in cell.jobs[:2])
     results[failed] = Result(job=cell.jobs[0], failed="no <room> left")
     results[diverged] = Result(job=cell.jobs[1], health="diverged", protocol="the loss is nan")
-    made = page(Contents(found=(found(target, scale, results),)))
+    made = page(Contents(found=(target_result(target, scale, results),)))
     assert "no &lt;room&gt; left" in made
     assert re.search(rf'id="r-{failed}".*?<em>failed</em>', made, re.DOTALL)
     assert f'<a href="#r-{failed}">seed 0</a> – <em>failed</em>' in made
@@ -165,7 +165,7 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
 
 def test_what_nobody_has_run_is_counted_and_its_cells_say_so() -> None:
     target, scale = TARGETS["split-cifar"], SCALES["pocket"]
-    made = page(Contents(found=(found(target, scale, {}),)))
+    made = page(Contents(found=(target_result(target, scale, {}),)))
     jobs = len(target.jobs(scale))
     assert f"<b>{jobs}</b> not run yet" in made
     cells = sum(len(table.cells) for table in target.tables(scale))
@@ -192,22 +192,21 @@ def test_results_of_no_target_and_unfinished_runs_have_a_note(html: str) -> None
 def test_a_run_of_one_s_own_says_what_it_counts_for(html: str) -> None:
     own = html[html.index('id="own"') : html.index('id="others"')]
     assert 'counts for <a href="#pocket-split-cifar">split-cifar</a>' in own
-    assert own.count('class="chart"') == 2
+    assert own.count('class="drawn"') == 2
 
 
 def test_scales_have_a_section_each_and_state_spaces_are_drawn_once() -> None:
     names = ("fast-slow", "dynamics-simsiam")
     scales = [SCALES[name] for name in ("pocket", "smoke")]
     every = [TARGETS[name] for name in names]
-    shown = [found(target, scale, faking.results(every, scale)) for scale in scales for target in every]
+    shown = [target_result(target, scale, faking.results(every, scale)) for scale in scales for target in every]
     made = page(Contents(found=tuple(shown)))
     for scale in ("pocket", "smoke"):
         assert f'<section class="scale" id="{scale}">' in made
         assert all(f'<section class="target" id="{scale}-{name}">' in made for name in names)
-    assert made.count('class="drawn"') == 1
-    assert (
-        made.index('class="drawn"') < made.index('id="smoke"') < made.index('<a href="#pocket-dynamics-simsiam">they')
-    )
+    assert made.count('class="space"') == 1
+    at = [made.index(text) for text in ('class="space"', 'id="smoke"', '<a href="#pocket-dynamics-simsiam">they')]
+    assert at == sorted(at)
 
 
 def test_an_empty_page_can_be_read() -> None:
@@ -233,7 +232,7 @@ def test_every_target_has_its_place_and_all_of_them_at_the_pocket_scale_are_belo
     scale = SCALES["pocket"]
     results = faking.results(TARGETS.values(), scale)
     assert len(results) >= 500
-    made = page(Contents(found=tuple(found(target, scale, results) for target in TARGETS.values())))
+    made = page(Contents(found=tuple(target_result(target, scale, results) for target in TARGETS.values())))
     assert len(made.encode()) < 3_000_000
     reader = TaskEvaluator()
     reader.feed(made)

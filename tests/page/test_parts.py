@@ -3,58 +3,28 @@
 import math
 import re
 from io import StringIO
-from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 
 from phinets.config.jobs import ContinualJob, PretrainJob, Result
 from phinets.config.plain import flat, without
 from phinets.config.run import learning_settings
-from phinets.paper.claims import Effect
-from phinets.paper.findings import TargetFound
-from phinets.reports.page.charts import (
-    LINE,
-    MAX_POINTS,
-    Plot,
-    Point,
-    Series,
-    chart,
-    lines,
-    mean_over_seeds,
-    path,
-    sort_columns,
-    ticks,
-)
+from phinets.paper.findings import TargetResult
+from phinets.paper.rules import Effect
+from phinets.reports.page.charts import MAX_POINTS, MeanCurve, curve_chart, lines, mean_over_seeds, sort_columns
 from phinets.reports.page.sections import RunGroup, build_scales, collect_uses, groups
-from phinets.reports.page.state_spaces import inline_svg, shorten_path
+from phinets.reports.page.svg import TITLE, inline_svg, shorten_path
 from phinets.reports.page.tables import EDGE, MIDDLE, bar, duration, number, short
 from phinets.reports.seeds import value_words
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.2, 87.1), (0.001, 0.0042), (12_000, 5_000_000), (-0.98, -0.11)])
-def test_ticks_are_round_even_and_within(low: float, high: float) -> None:
-    found = ticks(low, high)
-    gaps = {round(b - a, 9) for a, b in pairwise(found)}
-    assert len(gaps) == 1
-    assert 3 <= len(found) <= 8
-    assert low - 1e-9 <= found[0] <= found[-1] <= high + 1e-9
-    step = gaps.pop()
-    assert round(step / 10 ** math.floor(math.log10(step) + 1e-9), 6) in (1, 2, 5)
-
-
-def test_names_of_lines_stand_apart_in_the_order_of_their_ends() -> None:
-    ends = (5.0, 5.1, 0.0, 10.0, 5.05)
-    series = tuple(Series(name=f"line {y}", color="#000000", points=(Point(x=0, y=y), Point(x=1, y=y))) for y in ends)
-    made = chart(Plot(title="", series=series, x_label="", y_label="", smooth=True))
-    assert made is not None
-    places = [line.label_y for line in made.lines if line.label_y is not None]
-    assert np.argsort(places).tolist() == np.argsort(ends).tolist()[::-1], "the highest value on top"
-    assert all(b - a >= LINE - 1 for a, b in pairwise(sorted(places)))
-
-
-def walked(way: str) -> list[tuple[float, float]]:
+def walk(way: str) -> list[tuple[float, float]]:
     """Where an SVG path of M, l and z goes, written out."""
     spots: list[tuple[float, float]] = []
     for letter, words in re.findall(r"([Mlz])([^Mlz]*)", way):
@@ -64,63 +34,49 @@ def walked(way: str) -> list[tuple[float, float]]:
     return spots
 
 
-def test_a_path_by_differences_goes_where_it_should() -> None:
-    random = np.random.default_rng(1)
-    spots = [(int(x), int(y)) for x, y in random.integers(-50, 900, (40, 2))]
-    assert walked(path(spots)) == spots
-    assert path([]) == ""
+def heights(axes: Axes, marker: str, *, hollow: bool = False) -> list[float]:
+    """The values that have a mark of one kind."""
+    marks = [line for line in axes.lines if line.get_marker() == marker]
+    values = [np.asarray(line.get_ydata()) for line in marks if (line.get_markerfacecolor() == "white") == hollow]
+    return sorted(np.concatenate(values)[~np.isnan(np.concatenate(values))].tolist())
 
 
-def test_a_chart_shows_every_value_where_it_belongs() -> None:
-    ours = (Point(x=0, y=10.0, spread=2.0), Point(x=1, y=None), Point(x=2, y=30.0, lost=True))
-    series = Series(name="a", color="#000000", points=ours, beside=(Point(x=1, y=20.0),))
-    made = chart(Plot(title="t", series=(series,), x_label="x", y_label="y", names=("p", "q", "r")))
-    assert made is not None
-    (line,) = made.lines
-    (mark,), (cross,), (beside,) = line.marks, line.crosses, line.beside
-    assert line.path == "", "single values on both sides of a gap are not joined"
-    whole = 1  # what rounding to whole numbers may shift
-    assert mark[1] - beside[1] == pytest.approx(beside[1] - cross[1], abs=whole), "10, 20 and 30 are equally far apart"
-    assert mark[1] > beside[1] > cross[1], "30 on top"
-    assert beside[0] - mark[0] == pytest.approx(cross[0] - beside[0], abs=whole)
-    assert mark[0] < beside[0] < cross[0]
-    x, low, high = map(int, re.fullmatch(r"M(\d+) (\d+)V(\d+)", line.bars).groups())  # type: ignore[union-attr]
-    assert x == mark[0]
-    assert low - mark[1] == pytest.approx(mark[1] - high, abs=1)
-    assert (mark[1] - high) / (mark[1] - cross[1]) == pytest.approx(2 / 20, abs=0.01)
-    assert [text for _, text in made.x_ticks] == ["p", "q", "r"]
-    for spot in (mark, cross, beside):
-        assert made.left <= spot[0] <= made.right
-        assert made.top <= spot[1] <= made.bottom
+def test_a_chart_shows_every_value_with_its_spread_beside_the_paper_s(targets: tuple[TargetResult, ...]) -> None:
+    table = targets[1].tables[0]
+    (chart,) = lines(table)
+    (axes,) = chart.figure.axes
+    cells = [cell for cell in table.cells if cell.mean is not None]
+    assert heights(axes, "o") == sorted(cell.mean for cell in cells if not cell.lost)  # type: ignore[type-var]
+    assert heights(axes, "x") == sorted(cell.mean for cell in cells if cell.lost)  # type: ignore[type-var]
+    printed = [cell.printed.mean for cell in table.cells if cell.printed is not None]
+    assert heights(axes, "o", hollow=True) == sorted(mean for mean in printed if mean is not None)
+    bars = [bar for of in axes.collections[:-1] for bar in cast(LineCollection, of).get_segments()]
+    half = sorted(float(bar[1, 1] - bar[0, 1]) / 2 for bar in bars if np.isfinite(bar).all())
+    np.testing.assert_allclose(half, sorted(cell.spread for cell in cells if cell.spread is not None))
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(sort_columns(table.table.columns))
+    assert {text.get_text() for text in axes.texts} == set(table.table.rows)
 
 
 def test_a_chart_without_a_value_is_none() -> None:
-    series = Series(name="a", color="#000000", points=(Point(x=0, y=None),))
-    assert chart(Plot(title="t", series=(series,), x_label="x", y_label="y")) is None
+    assert curve_chart("t", "y", {"a": mean_over_seeds([])}, {"a": "#000000"}) is None
 
 
-def test_a_band_is_as_wide_as_the_spread() -> None:
-    points = tuple(Point(x=x, y=5.0, spread=1.0) for x in range(4))
-    plot = Plot(title="", series=(Series(name="a", color="#0", points=points),), x_label="", y_label="", smooth=True)
-    made = chart(plot)
-    assert made is not None
-    corners = walked(made.lines[0].band)
-    assert len(corners) == 8
-    above, below = {y for _, y in corners[:4]}, {y for _, y in corners[4:]}
-    assert len(above) == len(below) == 1
-    (y,) = {y for _, y in walked(made.lines[0].path)}
-    assert y - above.pop() == pytest.approx(below.pop() - y, abs=1)
+def test_a_band_is_as_wide_as_the_spread_and_lines_have_tooltips() -> None:
+    x = np.arange(4.0)
+    chart = curve_chart("t", "y", {"a & b": MeanCurve(x, x + 5, np.ones(4))}, {"a & b": "#123456"})
+    assert chart is not None
+    (axes,) = chart.figure.axes
+    (band,) = (patch for patch in axes.patches if isinstance(patch, Polygon))
+    assert {tuple(corner) for corner in band.get_xy().tolist()} == {(n, n + 5 + side) for n in x for side in (-1, 1)}
+    svg = inline_svg(chart.figure, "p-", "<what>")
+    assert "<title>a &amp; b</title>" in svg
+    assert 'aria-label="&lt;what&gt;"' in svg
+    assert TITLE not in svg
 
 
-def test_lines_stand_over_columns_from_the_smallest_on(targets: tuple[TargetFound, ...]) -> None:
+def test_columns_stand_from_the_smallest_on() -> None:
     assert sort_columns(("0.002", "1e-05", "0", "0.0005")) == ("0", "1e-05", "0.0005", "0.002")
     assert sort_columns(("early", "10")) == ("early", "10")
-    (made,) = lines(targets[1].tables[0])
-    table = targets[1].tables[0].table
-    assert made.plot.names == sort_columns(table.columns)
-    assert [line.name for line in made.lines] == list(table.rows)
-    shown = sum(len(line.marks) + len(line.crosses) for line in made.lines)
-    assert shown == sum(cell.mean is not None for cell in targets[1].tables[0].cells)
 
 
 def test_curves_over_seeds_are_mean_and_sample_deviation_at_each_x() -> None:
@@ -128,17 +84,18 @@ def test_curves_over_seeds_are_mean_and_sample_deviation_at_each_x() -> None:
     values = random.normal(size=(3, 12))
     curves = [tuple((float(10 * n), float(y)) for n, y in enumerate(row)) for row in values]
     points = mean_over_seeds(curves)
-    assert [p.x for p in points] == [10.0 * n for n in range(12)]
-    np.testing.assert_allclose([p.y for p in points], values.mean(0))  # type: ignore[arg-type]
-    np.testing.assert_allclose([p.spread for p in points], values.std(0, ddof=1))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(points.x, 10.0 * np.arange(12))
+    np.testing.assert_allclose(points.mean, values.mean(0))
+    np.testing.assert_allclose(points.spread, values.std(0, ddof=1))
 
 
 def test_long_curves_are_thinned_with_both_ends_kept_and_what_is_not_finite_left_out() -> None:
     curve = tuple((float(n), math.nan if n in (0, 999) else float(n)) for n in range(1000))
     points = mean_over_seeds([curve])
-    assert len(points) <= MAX_POINTS + 1
-    assert (points[0].x, points[-1].x) == (1.0, 998.0)
-    assert all(point.y == point.x and point.spread is None for point in points)
+    assert len(points.x) <= MAX_POINTS + 1
+    assert (points.x[0], points.x[-1]) == (1.0, 998.0)
+    np.testing.assert_array_equal(points.mean, points.x)
+    assert np.isnan(points.spread).all()
 
 
 def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
@@ -152,7 +109,7 @@ def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
 
 
 @pytest.fixture(scope="module")
-def listed(targets: tuple[TargetFound, ...], results: dict[str, Result]) -> list[RunGroup]:
+def listed(targets: tuple[TargetResult, ...], results: dict[str, Result]) -> list[RunGroup]:
     return groups(results, collect_uses(build_scales(targets)[0].targets))
 
 
@@ -211,14 +168,14 @@ def test_shortened_ways_stay_on_the_line() -> None:
     x = np.linspace(0, 200, 400)
     y = 50 + 30 * np.sin(x / 20)
     way = f"M {x[0]} {y[0]} " + " ".join(f"L {a:.6f} {b:.6f}" for a, b in zip(x[1:], y[1:], strict=True))
-    spots = np.array(walked(shorten_path(way)))
+    spots = np.array(walk(shorten_path(way)))
     assert len(spots) < 150
     np.testing.assert_allclose(spots[[0, -1]], [[x[0], y[0]], [x[-1], y[-1]]], atol=0.06)
     assert np.abs(np.interp(spots[:, 0], x, y) - spots[:, 1]).max() < 0.15
 
 
 def test_closed_ways_keep_every_corner() -> None:
-    spots = walked(shorten_path("M 1 2 L 1.5 2 L 1.5 2.5 L 1 2.5 z "))
+    spots = walk(shorten_path("M 1 2 L 1.5 2 L 1.5 2.5 L 1 2.5 z "))
     np.testing.assert_allclose(spots, [(1, 2), (1.5, 2), (1.5, 2.5), (1, 2.5)], atol=1e-9)
     assert shorten_path("M 0 0 C 0.26 0 0.51 0.1 1.04 1 z") == "M 0 0 C .3 0 .5 .1 1 1 z"
 

@@ -24,9 +24,9 @@ from phinets.reports.continual import (
     matrix_figure,
     matrix_table,
     run_pictures,
-    spread,
     tasks_figure,
 )
+from phinets.reports.figures import spread
 from phinets.reports.palette import COLLAPSE, INK, SYSTEM, method_color
 from tests.reports.streams import STEPS, remembering, stream_record, without
 

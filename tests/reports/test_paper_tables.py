@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 
 from phinets.config.jobs import Result
-from phinets.paper.findings import TargetFound, found
-from phinets.paper.rules import Higher, Lost
+from phinets.paper.findings import TargetResult, target_result
+from phinets.paper.rules import Collapse, Higher
 from phinets.paper.targets import TARGETS
 from phinets.reports.paper_cells import lines
-from phinets.reports.paper_latex import escaped
+from phinets.reports.paper_latex import escape
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown, report_markdown, show
 from tests.paper.targets import POCKET, SMOKE, Numbers, results, table, target
 
@@ -27,11 +27,11 @@ NUMBERS: Numbers = {BYOL: (1 / 3, 2 / 3, None), OTHER: (70.123456789, 71.0, 72.0
 RULES = (
     Higher(table="cifar5m", over=("SimSiam",), under=("BYOL",), along="columns"),
     Higher(table="cifar5m", over=("SimSiam",), under=("X-PhiNet (Cos)",), along="columns"),
-    Lost(table="cifar5m", names=("BYOL", "SimSiam"), along="columns"),
+    Collapse(table="cifar5m", names=("BYOL", "SimSiam"), along="columns"),
 )
 
 
-def made() -> TargetFound:
+def made() -> TargetResult:
     """Of BYOL one seed collapsed and one failed; of the third all diverged but one that is missing."""
     grid = table(NUMBERS, name="cifar5m", best_in="row", columns_are="method")
     health: Mapping[tuple[str, str], Sequence[str | None]] = {
@@ -39,13 +39,13 @@ def made() -> TargetFound:
     }  # fmt: skip
     done = results(grid, NUMBERS, health)  # type: ignore[arg-type]
     broken = grid.at[BYOL].jobs[2]
-    return found(target(grid, rules=RULES), POCKET, {**done, broken.key: Result(job=broken, failed="no data")})
+    return target_result(target(grid, rules=RULES), POCKET, {**done, broken.key: Result(job=broken, failed="no data")})
 
 
 @cache
-def empty(name: str) -> TargetFound:
+def empty(name: str) -> TargetResult:
     """A target of the paper before anything is run."""
-    return found(TARGETS[name], SMOKE, {})
+    return target_result(TARGETS[name], SMOKE, {})
 
 
 def read_back(written: list[list[str]]) -> list[dict[str, str]]:
@@ -116,20 +116,20 @@ def test_marks_are_explained_where_they_stand_and_only_there() -> None:
     assert "‡k: k seeds failed" in text
     clean: Numbers = {("a", "x"): (1.0, 2.0)}
     grid = table(clean)
-    other = markdown([found(target(grid), POCKET, results(grid, clean))])
+    other = markdown([target_result(target(grid), POCKET, results(grid, clean))])
     assert "†" not in other
     assert "‡" not in other
     assert "paper's" not in other
 
 
-def best_numbers(seeds: int = 3) -> TargetFound:
+def best_numbers(seeds: int = 3) -> TargetResult:
     numbers: Numbers = {
         (row, column): tuple(10.0 * n + 7 * k + 0.1 * seed for seed in range(seeds))
         for n, row in enumerate("abcd")
         for k, column in enumerate("xyz")
     }
     grid = table(numbers)
-    return found(target(grid), POCKET, results(grid, numbers))
+    return target_result(target(grid), POCKET, results(grid, numbers))
 
 
 def test_bold_is_exactly_where_best_is() -> None:
@@ -149,7 +149,7 @@ def test_on_the_terminal_too() -> None:
     show(Console(file=file, width=100, force_terminal=True, color_system="standard"), [one])
     bold = re.findall(r"\x1b\[1m(\d+\.\d+ ± \d+\.\d+ \(3\))", file.getvalue())
     written = {(line.name, n): cell for line in lines(one.tables[0]) for n, cell in enumerate(line.cells)}
-    assert sorted(bold) == sorted(cell.ours for cell in written.values() if cell is not None and cell.best)
+    assert sorted(bold) == sorted(cell.ours for cell in written.values() if cell is not None and cell.result.best)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_on_the_terminal_too() -> None:
 def test_small_numbers_have_more_decimals(size: float, said: str) -> None:
     numbers: Numbers = {("a", "x"): (size,)}
     grid = table(numbers)
-    assert row_after(markdown([found(target(grid), POCKET, results(grid, numbers))]), "a")[1].strip("*") == said
+    assert row_after(markdown([target_result(target(grid), POCKET, results(grid, numbers))]), "a")[1].strip("*") == said
 
 
 def test_claims_stand_with_verdict_effect_interval_seeds_collapsed_and_rule() -> None:
@@ -178,7 +178,7 @@ def test_an_effect_without_a_second_seed_has_no_interval() -> None:
     numbers: Numbers = {("a", "x"): (2.0,), ("b", "x"): (1.0,)}
     grid = table(numbers)
     rule = Higher(table="t", over=("a",), under=("b",))
-    text = markdown([found(target(grid, rules=(rule,)), POCKET, results(grid, numbers))])
+    text = markdown([target_result(target(grid, rules=(rule,)), POCKET, results(grid, numbers))])
     assert row_after(text, "can't tell")[3] == "+1.00 points"
 
 
@@ -194,7 +194,7 @@ def test_the_whole_document_counts_the_verdicts() -> None:
 def test_a_bar_in_a_name_breaks_no_markdown_table() -> None:
     numbers: Numbers = {("a|b", "x"): (1.0,)}
     grid = table(numbers)
-    text = markdown([found(target(grid), POCKET, results(grid, numbers))])
+    text = markdown([target_result(target(grid), POCKET, results(grid, numbers))])
     assert row_after(text, r"a\|b") == [r"a\|b", "**1.00 (1)**"]
 
 
@@ -228,7 +228,7 @@ def test_every_target_of_the_paper_is_written_in_whole_tables(name: str) -> None
     ],
 )
 def test_what_latex_would_misread_is_escaped(plain: str, tex: str) -> None:
-    assert escaped(plain) == tex
+    assert escape(plain) == tex
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ def test_what_latex_would_misread_is_escaped(plain: str, tex: str) -> None:
 def test_all_of_it_compiles(tmp_path: Path) -> None:
     nasty: Numbers = {("50 % & {x}_y^z~#$\\", "β → [−½]"): (1.0, -2.0)}
     grid = table(nasty, columns_are="a_b")
-    every = [*map(empty, TARGETS), made(), found(target(grid), POCKET, results(grid, nasty))]
+    every = [*map(empty, TARGETS), made(), target_result(target(grid), POCKET, results(grid, nasty))]
     floats = latex(every).replace(r"\end{table}", r"\end{table}\clearpage")
     whole = rf"\documentclass{{article}}\usepackage{{booktabs,graphicx}}\begin{{document}}{floats}\end{{document}}"
     (tmp_path / "all.tex").write_text(whole.replace(r"\begin{document}", "\\begin{document}\n"))
@@ -247,7 +247,7 @@ def test_all_of_it_compiles(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
 
 
-def shown(found: TargetFound, width: int) -> str:
+def shown(found: TargetResult, width: int) -> str:
     file = StringIO()
     show(Console(file=file, width=width), [found])
     return file.getvalue()
@@ -279,6 +279,6 @@ def test_a_table_of_many_columns_is_turned_on_a_narrow_terminal() -> None:
 def test_names_in_brackets_are_no_colors() -> None:
     numbers: Numbers = {("[red]a", "[bold]x"): (1.0,)}
     grid = table(numbers)
-    one = found(target(replace(grid, title="[blue]t")), POCKET, results(grid, numbers))
+    one = target_result(target(replace(grid, title="[blue]t")), POCKET, results(grid, numbers))
     text = shown(one, 100)
     assert all(word in text for word in ("[red]a", "[bold]x", "[blue]t"))

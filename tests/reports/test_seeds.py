@@ -143,7 +143,7 @@ def test_what_changes_neither_what_is_learned_nor_what_is_asked_does_not_part_se
 
 
 def test_a_run_that_is_named_twice_is_no_second_seed() -> None:
-    with pytest.raises(UserError, match=r"'runs/b' and 'runs/b' .* same seed 0.* Name each once"):
+    with pytest.raises(UserError, match=r"'runs/b' and 'runs/b' .* same seed 0"):
         forgetting_figure([changed(stream_record(2), lambda c: c)] * 2)
 
 

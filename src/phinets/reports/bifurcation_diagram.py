@@ -66,13 +66,8 @@ def _draw(axes: Axes, system: AnySystem, variable: str, diagram: Bifurcations) -
     simsiam = isinstance(system, SimSiam)
     color = SYSTEM["simsiam" if simsiam else "phinet"]
     for branch in branches(system, diagram.rho_min, diagram.rho_max):
-        axes.plot(
-            branch.rho,
-            branch[variable],
-            color=color,
-            zorder=2 if simsiam else 3,
-            **(SOLID_STYLE if branch.stable else DASH_STYLE),
-        )
+        style = SOLID_STYLE if branch.stable else DASH_STYLE
+        axes.plot(branch.rho, branch[variable], color=color, zorder=2 if simsiam else 3, **style)
     for k, each in enumerate(diagram.points):
         at = each.rho, each.at[variable]
         axes.plot(*at, marker="X", markersize=7, color=color, markeredgecolor="white", zorder=4)
@@ -90,13 +85,5 @@ def _intervals(panels: Sequence[Axes], diagram: Bifurcations) -> None:
     transform = blended_transform_factory(panels[0].transData, panels[0].transAxes)
     for (high, low), n, word in zip(diagram.intervals, diagram.sinks, diagram.regimes, strict=True):
         label = sinks(n) + f"\n{word}" * bool(word)
-        panels[0].text(
-            interval_center(high, low),
-            1.03,
-            label,
-            transform=transform,
-            ha="center",
-            va="bottom",
-            fontsize=9,
-            color=INK,
-        )
+        place: dict[str, Any] = {"transform": transform, "ha": "center", "va": "bottom"}
+        panels[0].text(interval_center(high, low), 1.03, label, fontsize=9, color=INK, **place)

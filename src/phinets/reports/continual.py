@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 from phinets.config.errors import UserError
 from phinets.config.record import AccuracyMatrix, ContinualRecord
 from phinets.reports.accuracy_matrix import matrix_figure, matrix_table, short, title
+from phinets.reports.figures import label_ends, png
 from phinets.reports.palette import FAINT, FAST, INK, SLOW
 from phinets.reports.seeds import Group, groups
 
-LINE = 0.16
-"""Inches of a panel, title included, that a label needs."""
 STYLE = {"fast": (FAST, "-"), "slow": (SLOW, "--")}
 
 
@@ -84,11 +82,9 @@ def tasks_figure(record: ContinualRecord) -> Figure:
             axes.plot(course.steps[before], values[before], color=color, linewidth=0.8, linestyle=":", alpha=0.8)
             axes.plot(course.steps[after], values[after], color=color, linewidth=1.3)
         axes.plot(course.steps, course.mean, color=INK, linewidth=2.8, marker="o", markersize=3.5)
-        labels = [
-            (f"{i + 1} {short(name)}", colors[i], course.accuracies[:, i])
-            for i, name in enumerate(record.summary.tasks)
-        ]
-        _label_ends(axes, course.steps, [("mean so far", INK, course.mean), *labels])
+        names = [f"{i} {short(name)}" for i, name in enumerate(record.summary.tasks, 1)]
+        tasks = zip(names, colors, course.accuracies.T, strict=True)
+        _label_lines(axes, course.steps, [("mean so far", INK, course.mean), *tasks])
         _finish(axes, f"{course.readout}, {course.encoder} encoder")
     figure.suptitle(f"{title(record)}\naccuracy of each task while others are learned", color=INK, fontsize=11)
     return figure
@@ -108,7 +104,7 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
         for course in lines:
             color, line = STYLE[course.encoder]
             axes.plot(course.steps, course.mean, color=color, linestyle=line, linewidth=2.2, marker="o", markersize=3.5)
-        _label_ends(axes, lines[0].steps, [(c.encoder, STYLE[c.encoder][0], c.mean) for c in lines])
+        _label_lines(axes, lines[0].steps, [(c.encoder, STYLE[c.encoder][0], c.mean) for c in lines])
         _finish(axes, readout if len(lines) > 1 else f"{readout}; this run read one encoder")
     figure.suptitle(
         f"{title(record)}\nmean accuracy over the tasks so far: fast and slow encoder", color=INK, fontsize=11
@@ -136,39 +132,10 @@ def _bands(axes: Axes, course: EvalCurve, colors: Sequence[tuple[float, ...]]) -
         axes.text((start + end) / 2, 1.005, str(task + 1), color=colors[task], fontsize=8, fontweight="bold", **place)
 
 
-def _label_ends(axes: Axes, steps: NDArray[np.int64], lines: Iterable[tuple[str, Any, NDArray[np.float64]]]) -> None:
-    """A name beside the end of each line, moved apart where they would cover each other."""
-    known = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
-    known.sort(key=lambda line: line[2])
-    low, high = axes.get_ylim()
-    figure = cast(Figure, axes.figure)
-    gap = LINE * (high - low) * len(figure.axes) / figure.get_figheight()
-    places = spread([y for _, _, y in known], gap, (low, high))
-    x = float(steps[-1] + 0.025 * (steps[-1] - steps[0]))
-    for (name, color, y), place in zip(known, places, strict=True):
-        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
-        axes.annotate(
-            f"{name} {y:.1f}", (float(steps[-1]), y), xytext=(x, place), fontsize=8, color=color, va="center",
-            fontweight="bold" if color == INK else "normal", annotation_clip=False, arrowprops=leader,
-        )  # fmt: skip
-
-
-def spread(wanted: Sequence[float], gap: float, within: tuple[float, float]) -> list[float]:
-    """Places at least `gap` apart for ascending wanted ones, as near to them as can be by least squares.
-
-    They stay within the bounds where there is room for all.
-    """
-    low, high = within
-    last = len(wanted) - 1
-    clumps: list[tuple[float, int]] = []  # those that touch: the sum of where each would have the first, how many
-    for i, y in enumerate(wanted):
-        total, n = max(low, min(y - i * gap, high - last * gap)), 1
-        while clumps and clumps[-1][0] / clumps[-1][1] > total / n:
-            before = clumps.pop()
-            total, n = total + before[0], n + before[1]
-        clumps.append((total, n))
-    firsts = [total / n for total, n in clumps for _ in range(n)]
-    return [first + i * gap for i, first in enumerate(firsts)]
+def _label_lines(axes: Axes, steps: NDArray[np.int64], lines: Iterable[tuple[str, Any, NDArray[np.float64]]]) -> None:
+    """The name and the last value of each line beside its end."""
+    lasts = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
+    label_ends(axes, float(steps[-1]), [(f"{name} {y:.1f}", color, y) for name, color, y in lasts])
 
 
 def _finish(axes: Axes, name: str) -> None:
@@ -264,10 +231,4 @@ FIGURES: Mapping[str, Callable[[ContinualRecord], Figure]] = {
 def run_pictures(record: ContinualRecord) -> dict[str, bytes]:
     """The pictures that a run leaves behind, by their files' names; fast beside slow where both were read out."""
     both = len({reading.encoder for reading in record.summary.readings}) > 1
-    return {f"{name}.png": _png(figure(record)) for name, figure in FIGURES.items() if both or name != "fast-slow"}
-
-
-def _png(figure: Figure) -> bytes:
-    file = BytesIO()
-    figure.savefig(file, dpi=120, format="png")
-    return file.getvalue()
+    return {f"{name}.png": png(figure(record)) for name, figure in FIGURES.items() if both or name != "fast-slow"}

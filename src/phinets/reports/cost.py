@@ -8,8 +8,8 @@ from rich.table import Table
 
 from phinets.config.jobs import REFERENCE, Cost
 from phinets.config.plain import to_plain
-from phinets.paper.learners import LEARNERS
-from phinets.paper.numbers import printed
+from phinets.paper.grids import LEARNERS
+from phinets.paper.numbers import paper_numbers
 
 
 def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
@@ -30,7 +30,7 @@ def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
 
 
 def _printed(table: str, batch: int, method: str) -> float | None:
-    own = {LEARNERS[name]: cell.mean for (row, name), cell in printed(table).items() if row == f"batch {batch}"}
+    own = {LEARNERS[name]: cell.mean for (row, name), cell in paper_numbers(table).items() if row == f"batch {batch}"}
     return own.get(method)
 
 

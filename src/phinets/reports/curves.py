@@ -1,7 +1,6 @@
 """Learning curves of one run."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from phinets.config.record import RunRecord
+from phinets.reports.figures import png, smooth_line
 from phinets.reports.palette import FAINT, FAST, INK, SLOW, TERMS
 
 
 def curves_png(record: RunRecord) -> bytes:
     """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the run."""
-    file = BytesIO()
-    curves(record).savefig(file, dpi=120, format="png")
-    return file.getvalue()
+    return png(curves(record))
 
 
 def curves(record: RunRecord) -> Figure:
@@ -40,10 +38,7 @@ def _losses(axes: Axes, steps: list[dict[str, Any]]) -> None:
     axes.set_title("loss terms")
     x = [row["step"] for row in steps]
     for name in (n for n in TERMS if steps and n in steps[0]):
-        y = np.array([row[name] for row in steps])
-        axes.plot(x, y, color=TERMS[name], alpha=0.25, linewidth=0.8)
-        axes.plot(x, _smooth(y), color=TERMS[name], linewidth=1.6)
-        _label(axes, x[-1], float(_smooth(y)[-1]), name, TERMS[name])
+        smooth_line(axes, x, np.array([row[name] for row in steps]), name, TERMS[name])
 
 
 def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> None:
@@ -87,16 +82,3 @@ def _health(axes: Axes, looks: list[dict[str, Any]]) -> None:
     rank.set_ylabel("effective rank", color=SLOW)
     rank.set_ylim(bottom=0)
     rank.spines["top"].set_visible(False)
-
-
-def _smooth(y: np.ndarray) -> np.ndarray:
-    """Running mean over a twentieth of the run."""
-    width = max(1, len(y) // 20)
-    total = np.cumsum(np.insert(y, 0, 0.0))
-    ends = np.arange(1, len(y) + 1)
-    starts = np.maximum(0, ends - width)
-    return np.asarray((total[ends] - total[starts]) / (ends - starts))
-
-
-def _label(axes: Axes, x: float, y: float, text: str, color: str) -> None:
-    axes.annotate(text, (x, y), xytext=(4, 0), textcoords="offset points", color=color, fontsize=8, va="center")

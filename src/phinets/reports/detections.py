@@ -1,7 +1,6 @@
 """Tables and figures of a detection transfer."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,8 @@ from rich.table import Table
 
 from phinets.config.detection import DetectionRecord, DetectionSummary
 from phinets.detection.average_precision import Detections, Floats, GroundTruth
-from phinets.paper.numbers import printed
+from phinets.paper.numbers import paper_numbers
+from phinets.reports.figures import smooth_line
 from phinets.reports.palette import ARMS, INK, class_color
 
 MIN_SCORE = 0.5
@@ -48,7 +48,7 @@ def precision_table(summary: DetectionSummary) -> Table:
 
 def paper_precisions(split: str) -> dict[str, tuple[float | None, ...]]:
     """The paper's AP, AP50 and AP75 on a VOC split ("VOC 07", "VOC 07+12"), by what was pretrained."""
-    numbers = printed(split.lower().replace(" ", "-"))
+    numbers = paper_numbers(split.lower().replace(" ", "-"))
     pretrained = dict.fromkeys(row for row, _ in numbers)
     return {row: tuple(numbers[row, column].mean for column in ("AP", "AP50", "AP75")) for row in pretrained}
 
@@ -73,20 +73,13 @@ def loss_figure(record: DetectionRecord) -> Figure:
     for axes, term in zip(figure.subplots(1, 5), ("loss", *TERMS), strict=True):
         for name, journal in record.journals.items():
             steps = [row for row in journal if row["kind"] == "step"]
-            _curve(axes, name, [row["step"] for row in steps], np.array([row[term] for row in steps]))
+            x, y = [row["step"] for row in steps], np.array([row[term] for row in steps])
+            smooth_line(axes, x, y, name, ARMS[name])
         axes.set(title=term, xlabel="step", ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
     summary = record.summary
     figure.suptitle(f"{summary.backbone}, C4 detector on {summary.data}", color=INK)
     return figure
-
-
-def _curve(axes: Axes, name: str, x: list[int], y: Floats) -> None:
-    width = max(1, len(y) // 10)
-    smooth = [float(y[max(0, i - width + 1) : i + 1].mean()) for i in range(len(y))]
-    axes.plot(x, y, color=ARMS[name], alpha=0.25, linewidth=0.8)
-    axes.plot(x, smooth, color=ARMS[name], linewidth=1.6)
-    axes.annotate(name, (x[-1], smooth[-1]), xytext=(3, 0), textcoords="offset points", color=ARMS[name], fontsize=8)
 
 
 def detections_figure(images: Sequence[ImageDetections], classes: Sequence[str], title: str = "") -> Figure:
@@ -123,13 +116,6 @@ def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence
         cell.text(
             left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": color, "pad": 0.4, "lw": 0}
         )
-
-
-def png(figure: Figure) -> bytes:
-    """A figure as a file's content."""
-    file = BytesIO()
-    figure.savefig(file, dpi=110, format="png")
-    return file.getvalue()
 
 
 def _percent(value: Any) -> str:

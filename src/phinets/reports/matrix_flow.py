@@ -1,13 +1,13 @@
 """The figure of a matrix flow over time: norms, and eigenvalues beside the reduced equations."""
 
 from collections.abc import Mapping
-from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from phinets.dynamics.matrix_trajectories import FlowComparison
+from phinets.reports.figures import label_ends
 from phinets.reports.palette import CA1, CA3, FAINT, FAST, INK, SLOW, TERMS
 
 NORMS: Mapping[str, tuple[str, str]] = {
@@ -37,24 +37,15 @@ def flow_figure(comparison: FlowComparison, title: str) -> Figure:
 
 def _norms(axes: Axes, comparison: FlowComparison) -> None:
     times = comparison.trajectory.times
-    ends: list[tuple[float, str, str]] = []
+    ends: list[tuple[str, str, float]] = []
     for name, (label, color) in NORMS.items():
         if name in comparison.norms:
             values = np.where(comparison.norms[name] > BOTTOM, comparison.norms[name], np.nan)
             axes.semilogy(times, values, color=color, lw=1.6)
             finite = np.flatnonzero(np.isfinite(values))
-            ends.append((float(values[finite[-1]]) if len(finite) else BOTTOM, label, color))
+            ends.append((label, color, float(values[finite[-1]]) if len(finite) else BOTTOM))
     axes.set_ylim(BOTTOM / 2, None)
-    low, high = np.log10(axes.get_ylim())
-    for height, (_, label, color) in zip(_apart([np.log10(e[0]) for e in ends], (high - low) / 14), ends, strict=True):
-        axes.annotate(
-            label,
-            (1.02, (height - low) / (high - low)),
-            xycoords="axes fraction",
-            color=color,
-            fontsize=8,
-            va="center",
-        )
+    label_ends(axes, float(times[-1]), ends)
     _plain(axes, "norms")
 
 
@@ -68,15 +59,6 @@ def _eigenvalues(axes: Axes, comparison: FlowComparison, name: str) -> None:
     axes.annotate("reduced, dashed", (0.97, 0.9), xycoords="axes fraction", color=INK, fontsize=8, ha="right", va="top")
     axes.margins(y=0.16)
     _plain(axes, label)
-
-
-def _apart(heights: list[float], gap: float) -> list[float]:
-    """Heights in the same order, moved up where two would be nearer than the gap."""
-    placed = list(heights)
-    order = np.argsort(heights)
-    for below, above in pairwise(order):
-        placed[above] = max(placed[above], placed[below] + gap)
-    return placed
 
 
 def _plain(axes: Axes, title: str) -> None:

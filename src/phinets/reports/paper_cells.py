@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from phinets.config.jobs import DynamicsJob
-from phinets.paper.claims import Effect, VerdictWord
-from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFound
-from phinets.paper.numbers import Printed
+from phinets.paper.findings import CellResult, ClaimResult, TableResult, TargetResult
+from phinets.paper.numbers import PaperNumber
+from phinets.paper.rules import Effect, VerdictWord
 
 NONE = "–"
 LOST_MARK, FAILED_MARK = "†", "‡"
@@ -18,19 +18,25 @@ CLAIM_HEADINGS = ("verdict", "claim", "place", "effect [95 % interval]", "seeds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellWritten:
+class CellText:
     """A cell in words."""
 
+    result: CellResult
+    keys: tuple[str, ...]
+    """Of its jobs, by seed."""
     value: str
     """Mean ± spread, whether a statement holds, or a dash."""
     seeds: str
-    """How many have a number, of how many if not all; empty where that says nothing."""
-    best: bool
+    """How many have a number, of how many if not all; empty for statements and missing numbers."""
     marks: str
     """†k for k lost seeds, ‡k for k that failed."""
     paper: str
     """Empty where the paper prints nothing."""
-    paper_bold: bool
+
+    @property
+    def paper_bold(self) -> bool:
+        """Whether the paper prints it bold."""
+        return self.result.printed is not None and self.result.printed.bold
 
     @property
     def ours(self) -> str:
@@ -43,7 +49,7 @@ class Line:
     """A row of a table."""
 
     name: str
-    cells: tuple[CellWritten | None, ...]
+    cells: tuple[CellText | None, ...]
     """None where the table has no cell."""
 
     @property
@@ -52,31 +58,27 @@ class Line:
         return any(cell is not None and cell.paper for cell in self.cells)
 
 
-def lines(found: TableFound) -> tuple[Line, ...]:
+def lines(found: TableResult) -> tuple[Line, ...]:
     """The rows, in the paper's order."""
     at, places = found.at, _places(found)
+    texts = {place: _cell_text(cell, places) for place, cell in at.items()}
+    columns = found.table.columns
     return tuple(
-        Line(
-            name=row,
-            cells=tuple(
-                _written(at[row, column], places) if (row, column) in at else None for column in found.table.columns
-            ),
-        )
-        for row in found.table.rows
+        Line(name=row, cells=tuple(texts.get((row, column)) for column in columns)) for row in found.table.rows
     )
 
 
-def title(found: TableFound) -> str:
+def title(found: TableResult) -> str:
     """With the unit."""
     return f"{found.table.title} ({found.table.unit})" if found.table.unit else found.table.title
 
 
-def headings(found: TableFound) -> tuple[str, ...]:
+def headings(found: TableResult) -> tuple[str, ...]:
     """What the columns are, then their names."""
     return f"{found.table.columns_are} →" if found.table.columns_are else "", *found.table.columns
 
 
-def legend(found: TableFound) -> str:
+def legend(found: TableResult) -> str:
     """How to read the cells, as far as there is something to read."""
     if isinstance(found.cells[0].cell.jobs[0], DynamicsJob):
         return "Whether each statement holds."
@@ -92,27 +94,27 @@ def legend(found: TableFound) -> str:
     return "; ".join(said) + "."
 
 
-def _places(found: TableFound) -> int:
+def _places(found: TableResult) -> int:
     """Decimals of ours: as many as the paper's, more where all numbers are small."""
     largest = max((abs(cell.mean) for cell in found.cells if cell.mean is not None), default=1.0)
     return PAPER_PLACES - (math.floor(math.log10(largest)) if 0 < largest < 1 else 0)
 
 
-def _written(cell: CellFound, places: int) -> CellWritten:
-    marks = "".join(f" {mark}{count}" for mark, count in ((LOST_MARK, cell.lost), (FAILED_MARK, cell.failed)) if count)
+def _cell_text(cell: CellResult, places: int) -> CellText:
+    marks = ((LOST_MARK, cell.lost), (FAILED_MARK, cell.failed))
     seeds = len(cell.values)
     counts = cell.mean is not None and not isinstance(cell.cell.jobs[0], DynamicsJob)
-    return CellWritten(
+    return CellText(
+        result=cell,
+        keys=tuple(job.key for job in cell.cell.jobs),
         value=_value(cell, places),
         seeds=(str(seeds) if cell.n == seeds else f"{cell.n} of {seeds}") if counts else "",
-        best=cell.best,
-        marks=marks,
+        marks="".join(f" {mark}{count}" for mark, count in marks if count),
         paper=_paper(cell.printed),
-        paper_bold=cell.printed is not None and cell.printed.bold,
     )
 
 
-def _value(cell: CellFound, places: int) -> str:
+def _value(cell: CellResult, places: int) -> str:
     if cell.mean is None:
         return NONE
     if isinstance(cell.cell.jobs[0], DynamicsJob):
@@ -120,7 +122,7 @@ def _value(cell: CellFound, places: int) -> str:
     return _with_spread(cell.mean, cell.spread, places)
 
 
-def _paper(printed: Printed | None) -> str:
+def _paper(printed: PaperNumber | None) -> str:
     if printed is None:
         return ""
     return "nan" if printed.mean is None else _with_spread(printed.mean, printed.spread, PAPER_PLACES)
@@ -130,7 +132,7 @@ def _with_spread(mean: float, spread: float | None, places: int) -> str:
     return f"{mean:.{places}f}" if spread is None else f"{mean:.{places}f} ± {spread:.{places}f}"
 
 
-def claim_line(found: ClaimFound) -> tuple[str, ...]:
+def claim_line(found: ClaimResult) -> tuple[str, ...]:
     """What stands below `CLAIM_HEADINGS`."""
     claim, effect = found.claim, found.effect
     seeds = NONE if effect is None else str(effect.seeds)
@@ -151,13 +153,13 @@ def _signed(value: float) -> str:
     return f"{value:+.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}"
 
 
-def tally(claims: Sequence[ClaimFound]) -> str:
+def tally(claims: Sequence[ClaimResult]) -> str:
     """How many claims have each verdict."""
     words = [claim.verdict for claim in claims]
     return ", ".join(f"{words.count(word)} {said}" for word, said in VERDICTS.items())
 
 
-def about(found: TargetFound) -> str:
+def about(found: TargetResult) -> str:
     """Where the paper has it, at which scale it was run, and how much of it there is."""
     failed = sum(result.failed is not None for result in found.results.values())
     missing = sum(cell.missing for table in found.tables for cell in table.cells)

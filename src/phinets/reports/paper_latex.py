@@ -3,60 +3,30 @@
 import re
 from collections.abc import Sequence
 
-from phinets.paper.findings import TableFound, TargetFound
-from phinets.reports.paper_cells import CLAIM_HEADINGS, CellWritten, about, claim_line, headings, legend, lines, title
+from phinets.paper.findings import TableResult, TargetResult
+from phinets.reports.paper_cells import CLAIM_HEADINGS, CellText, about, claim_line, headings, legend, lines, title
 
 HEAD = "% Needs \\usepackage{booktabs,graphicx}. Written by `phinets reproduce`.\n"
 NARROW = 2
 """Columns of numbers up to which a table fits on a page as it is."""
+SIGNS = {
+    "±": r"\pm", "×": r"\times", "−": "-", "→": r"\to", "≤": r"\leq", "≥": r"\geq", "·": r"\cdot", "†": r"\dagger",
+    "‡": r"\ddagger", "²": "^2", "½": r"\frac{1}{2}", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda", "ρ": r"\rho",
+    "σ": r"\sigma", "τ": r"\tau", "φ": r"\phi", "ψ": r"\psi", "<": "<", ">": ">", "|": "|",
+}  # fmt: skip
+"""Signs that stand in math mode."""
 ESCAPES = str.maketrans(
     {
-        "\\": r"\textbackslash{}",
         **{letter: f"\\{letter}" for letter in "&%$#{}"},
-        "_": r"\_\allowbreak{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": "$<$",
-        ">": "$>$",
-        "|": "$|$",
-        '"': "''",
-        "–": "--",
-        "—": "---",
-        "’": "'",
-        "…": r"\ldots{}",
-        "§": r"\S{}",
-        "[": "{[}",
-        "]": "{]}",
-        **{
-            sign: f"${name}$"
-            for sign, name in {
-                "±": r"\pm",
-                "×": r"\times",
-                "−": "-",
-                "→": r"\to",
-                "≤": r"\leq",
-                "≥": r"\geq",
-                "·": r"\cdot",
-                "†": r"\dagger",
-                "‡": r"\ddagger",
-                "²": "^2",
-                "½": r"\frac{1}{2}",
-                "β": r"\beta",
-                "γ": r"\gamma",
-                "λ": r"\lambda",
-                "ρ": r"\rho",
-                "σ": r"\sigma",
-                "τ": r"\tau",
-                "φ": r"\phi",
-                "ψ": r"\psi",
-            }.items()
-        },
+        **{sign: f"${name}$" for sign, name in SIGNS.items()},
+        "\\": r"\textbackslash{}", "_": r"\_\allowbreak{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        '"': "''", "–": "--", "—": "---", "’": "'", "…": r"\ldots{}", "§": r"\S{}", "[": "{[}", "]": "{]}",
     }
-)
+)  # fmt: skip
 """Letters that mean something to LaTeX, or nothing; brackets, since after a line's end they would be its options."""
 
 
-def latex(found: Sequence[TargetFound]) -> str:
+def latex(found: Sequence[TargetResult]) -> str:
     """All tables, and a table of the claims, of some targets."""
     parts = [HEAD]
     for one in found:
@@ -75,7 +45,7 @@ def _comment(text: str) -> str:
     return " ".join(text.split())
 
 
-def _table(found: TableFound) -> str:
+def _table(found: TableResult) -> str:
     body = []
     for line in lines(found):
         body.append(_row([escape(line.name), *map(_ours, line.cells)]))
@@ -87,7 +57,7 @@ def _table(found: TableFound) -> str:
     return _float(f"{title(found)}. {legend(found)}", tabular, fitted=len(found.table.columns) > NARROW)
 
 
-def _claims(found: TargetFound) -> str:
+def _claims(found: TargetResult) -> str:
     columns = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
     head = _row([escape(name) for name in CLAIM_HEADINGS])
     body = [_row([escape(word) for word in claim_line(claim)]) for claim in found.claims]
@@ -110,11 +80,11 @@ def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _ours(cell: CellWritten | None) -> str:
-    return "" if cell is None else _bold(cell.ours, cell.best) + escape(cell.marks)
+def _ours(cell: CellText | None) -> str:
+    return "" if cell is None else _bold(cell.ours, cell.result.best) + escape(cell.marks)
 
 
-def _paper(cell: CellWritten | None) -> str:
+def _paper(cell: CellText | None) -> str:
     return "" if cell is None else _bold(cell.paper, cell.paper_bold)
 
 

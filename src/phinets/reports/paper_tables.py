@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFound
+from phinets.paper.findings import CellResult, ClaimResult, TableResult, TargetResult
 from phinets.reports.paper_cells import (
     CLAIM_HEADINGS,
-    CellWritten,
+    CellText,
     about,
     claim_line,
     headings,
@@ -37,7 +37,7 @@ MAX_WIDTH = 10_000
 STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
 
 
-def report_markdown(found: Sequence[TargetFound]) -> str:
+def report_markdown(found: Sequence[TargetResult]) -> str:
     """A whole document: how many claims hold, by target, and then every target."""
     claims = [claim for one in found for claim in one.claims]
     overview = [(f"{one.target.title} ({one.scale.name})", str(len(one.claims)), tally(one.claims)) for one in found]
@@ -51,12 +51,12 @@ def report_markdown(found: Sequence[TargetFound]) -> str:
     )
 
 
-def markdown(found: Sequence[TargetFound]) -> str:
+def markdown(found: Sequence[TargetResult]) -> str:
     """A section for each target: its tables, ours above the paper's, and its claims with their verdicts."""
     return "\n".join(_section(one) for one in found)
 
 
-def _section(found: TargetFound) -> str:
+def _section(found: TargetResult) -> str:
     parts = [f"## {_capital(found.target.title)}", f"`{found.target.name}`: {about(found)}"]
     parts += [found.target.notes] if found.target.notes else []
     for table in found.tables:
@@ -66,9 +66,12 @@ def _section(found: TargetFound) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(found: TableFound) -> Iterable[Sequence[str]]:
+def _rows(found: TableResult) -> Iterable[Sequence[str]]:
     for line in lines(found):
-        yield (line.name, *("" if cell is None else _bold(cell.ours, cell.best) + cell.marks for cell in line.cells))
+        yield (
+            line.name,
+            *("" if cell is None else _bold(cell.ours, cell.result.best) + cell.marks for cell in line.cells),
+        )
         if line.has_paper:
             yield ("*paper*", *("" if cell is None else _bold(cell.paper, cell.paper_bold) for cell in line.cells))
 
@@ -86,13 +89,13 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def csv_lines(found: Sequence[TargetFound]) -> list[list[str]]:
+def csv_lines(found: Sequence[TargetResult]) -> list[list[str]]:
     """A line for each cell, numbers in full: one table of all tables."""
     cells = [(one, table, cell) for one in found for table in one.tables for cell in table.cells]
     return [list(CELL_COLUMNS), *([_plain(value) for value in _cell_values(*place)] for place in cells)]
 
 
-def _cell_values(found: TargetFound, table: TableFound, cell: CellFound) -> tuple[object, ...]:
+def _cell_values(found: TargetResult, table: TableResult, cell: CellResult) -> tuple[object, ...]:
     of, paper = cell.cell, cell.printed
     printed = (None, None, None) if paper is None else (paper.mean, paper.spread, paper.bold)
     where = (found.target.name, found.scale.name, table.table.name, of.row, of.column, of.measure, table.table.unit)
@@ -100,13 +103,13 @@ def _cell_values(found: TargetFound, table: TableFound, cell: CellFound) -> tupl
     return (*where, cell.mean, cell.spread, *counts, *printed, ";".join(map(_plain, cell.values)))
 
 
-def claim_csv_lines(found: Sequence[TargetFound]) -> list[list[str]]:
+def claim_csv_lines(found: Sequence[TargetResult]) -> list[list[str]]:
     """A line for each claim, numbers in full."""
     claims = [(one, claim) for one in found for claim in one.claims]
     return [list(CLAIM_COLUMNS), *([_plain(value) for value in _claim_values(*place)] for place in claims)]
 
 
-def _claim_values(found: TargetFound, judged: ClaimFound) -> tuple[object, ...]:
+def _claim_values(found: TargetResult, judged: ClaimResult) -> tuple[object, ...]:
     claim, effect = judged.claim, judged.effect
     measured = (None,) * 5 if effect is None else (effect.size, effect.low, effect.high, effect.unit, effect.seeds)
     where = (found.target.name, found.scale.name, claim.name, claim.says, claim.where, judged.verdict)
@@ -120,7 +123,7 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def show(console: Console, found: Sequence[TargetFound]) -> None:
+def show(console: Console, found: Sequence[TargetResult]) -> None:
     """Tables and claims on the terminal."""
     for one in found:
         console.print()
@@ -132,7 +135,7 @@ def show(console: Console, found: Sequence[TargetFound]) -> None:
             console.print(_drawn_claims(one))
 
 
-def _drawn(console: Console, found: TableFound) -> Table:
+def _drawn(console: Console, found: TableResult) -> Table:
     """As the paper has it; rows as columns where that is narrower and the terminal too narrow."""
     first, *names = headings(found)
     rows = {line.name: tuple(map(_drawn_cell, line.cells)) for line in lines(found)}
@@ -144,7 +147,7 @@ def _drawn(console: Console, found: TableFound) -> Table:
     return _grid(found, first.replace("→", "↓"), list(rows), turned)
 
 
-def _grid(found: TableFound, first: str, names: Sequence[str], rows: Mapping[str, Sequence[Text]]) -> Table:
+def _grid(found: TableResult, first: str, names: Sequence[str], rows: Mapping[str, Sequence[Text]]) -> Table:
     table = Table(title=Text(title(found)), caption=Text(legend(found)), title_justify="left", caption_justify="left")
     table.add_column(Text(first), overflow="fold")
     for name in names:
@@ -154,17 +157,17 @@ def _grid(found: TableFound, first: str, names: Sequence[str], rows: Mapping[str
     return table
 
 
-def _drawn_cell(cell: CellWritten | None) -> Text:
+def _drawn_cell(cell: CellText | None) -> Text:
     """Ours, and the paper's in the line below."""
     if cell is None:
         return Text()
-    text = Text.assemble((cell.ours, "bold" if cell.best else ""), cell.marks)
+    text = Text.assemble((cell.ours, "bold" if cell.result.best else ""), cell.marks)
     if cell.paper:
         text.append("\n" + cell.paper, style="bold dim" if cell.paper_bold else "dim")
     return text
 
 
-def _drawn_claims(found: TargetFound) -> Table:
+def _drawn_claims(found: TargetResult) -> Table:
     """As narrow as a terminal is: the rules are in the files."""
     table = Table(title=Text(f"Of {len(found.claims)} claims {tally(found.claims)}."), title_justify="left")
     for heading in TERMINAL_COLUMNS:

@@ -6,32 +6,29 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from phinets.config.record import Summary
 
 NOT_TERMS = ("kind", "step", "epoch", "loss", "lr")
+SECONDS_BETWEEN_LINES = 10.0
+"""Where there is no terminal."""
 
 
 class LiveBar:
-    """Loss terms, learning rate, collapse meter, kNN so far, images/s, share of time waiting for data, time left."""
+    """Loss terms, learning rate, collapse meter, last kNN, images/s, share of time waiting for data, time left."""
 
     def __init__(self, console: Console, steps: int, done: int = 0) -> None:
         self.console = console
         self.steps = steps
         self.step: Mapping[str, Any] = {}
-        self.look: Mapping[str, Any] = {}
+        self.evaluation: Mapping[str, Any] = {}
         self.speed = ""
-        self.progress = Progress(
-            TextColumn("step {task.completed}/{task.total}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self.task: TaskID = self.progress.add_task("", total=steps, completed=done)
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        self.progress = Progress(TextColumn("step {task.completed}/{task.total}"), BarColumn(), *times)
+        self.task = self.progress.add_task("", total=steps, completed=done)
         self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
         if console.is_terminal:
             self.live.start()
@@ -41,31 +38,31 @@ class LiveBar:
         self.live.stop()
 
     def _picture(self) -> Group:
-        """The bar, and the news below it, wrapped where the terminal is narrow."""
         return Group(self.progress, Text(self.line()))
 
     def on_step(self, row: Mapping[str, Any], images_per_second: float, data_wait: float) -> None:
-        """Show the newest step."""
+        """Show the last step."""
         self.step = row
         self.speed = f"{images_per_second:.0f} img/s wait {100 * data_wait:.0f}%"
         self.progress.update(self.task, completed=row["step"])
 
     def on_eval(self, row: Mapping[str, Any]) -> None:
-        """Remember the newest look; where there is no terminal, say it in a line."""
-        self.look = row
+        """Show the last evaluation; print it as a line where there is no terminal."""
+        self.evaluation = row
         if not self.console.is_terminal:
             self.console.print(f"step {row['step']}/{self.steps} {self.line()}", highlight=False, soft_wrap=True)
 
     def line(self) -> str:
-        """The news in one line."""
+        """The last step and evaluation in one line."""
         terms = " ".join(f"{name} {value:+.3f}" for name, value in self.step.items() if name not in NOT_TERMS)
         return f"{terms} lr {self.step.get('lr', 0.0):.4f} {self._health()} {self.speed}"
 
     def _health(self) -> str:
-        if not self.look:
+        row = self.evaluation
+        if not row:
             return "kNN …"
-        knn = f"kNN {self.look['knn']:.1f}% " if "knn" in self.look else ""
-        return f"{knn}std√d {self.look['spread']:.2f} rank {self.look['effective_rank']:.0f}"
+        knn = f"kNN {row['knn']:.1f}% " if "knn" in row else ""
+        return f"{knn}std√d {row['spread']:.2f} rank {row['effective_rank']:.0f}"
 
 
 def result_table(summary: Summary) -> Table:
@@ -79,27 +76,19 @@ def result_table(summary: Summary) -> Table:
         (f"{summary.backbone}, {summary.method}", summary.knn, summary.linear),
         *([] if summary.knn_slow is None else [("its slow encoder", summary.knn_slow, summary.linear_slow)]),
     )
-    for name, knn, linear in rows:
-        table.add_row(name, _percent(knn), _percent(linear))
+    for name, *values in rows:
+        table.add_row(name, *("–" if value is None else f"{value:.1f}" for value in values))
     return table
 
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
-EVERY = 10.0
-"""Seconds between two lines where there is no terminal."""
-
-
 class CountBar:
-    """How many of how many images, images/s, time left."""
+    """Images done of all, images/s, time left."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.began = self.said = monotonic()
+        self.start = self.last_line = monotonic()
         self.first: int | None = None
-        """How many were done when this began: they tell nothing of the speed."""
+        """How many were done at the start: they do not count for the speed."""
         columns = (TextColumn("{task.completed}/{task.total} images"), BarColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TextColumn("{task.description}"), console=console, refresh_per_second=4)
         self.task = self.progress.add_task("", total=None)
@@ -113,20 +102,20 @@ class CountBar:
         self.progress.stop()
 
     def __call__(self, done: int, of: int) -> None:
-        """So many are done."""
+        """Show how many images are done."""
         now = monotonic()
         if self.first is None:
-            self.first, self.began, self.said = done, now, now
+            self.first, self.start, self.last_line = done, now, now
             if done:
-                self.console.print(f"going on after {done} of {of} images", highlight=False)
-        told = self.pace(done, of, now - self.began)
-        self.progress.update(self.task, completed=done, total=of, description=told)
-        if not self.console.is_terminal and (now - self.said > EVERY or done == of):
-            self.said = now
-            self.console.print(f"{done}/{of} images{', ' * bool(told)}{told}", highlight=False, soft_wrap=True)
+                self.console.print(f"resuming after {done} of {of} images", highlight=False)
+        pace = self.pace(done, of, now - self.start)
+        self.progress.update(self.task, completed=done, total=of, description=pace)
+        if not self.console.is_terminal and (now - self.last_line > SECONDS_BETWEEN_LINES or done == of):
+            self.last_line = now
+            self.console.print(f"{done}/{of} images{', ' * bool(pace)}{pace}", highlight=False, soft_wrap=True)
 
     def pace(self, done: int, of: int, seconds: float) -> str:
-        """Images per second since this began, and the time that the rest will take."""
+        """Images per second since the start, and the time left."""
         fresh = done - (self.first or 0)
         if fresh <= 0 or seconds <= 0:
             return ""

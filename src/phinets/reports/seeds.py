@@ -1,10 +1,9 @@
-"""Runs that differ in their seed alone, and in a few words what sets the others apart."""
+"""Groups of runs that differ in their seed alone, each named by what distinguishes it from the others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 from phinets.config.continual import ReplayOptions
 from phinets.config.errors import UserError
@@ -14,25 +13,24 @@ from phinets.config.run import learning_settings
 from phinets.reports.accuracy_matrix import strategy
 from phinets.reports.palette import method_color
 
-BESIDE = (
+IRRELEVANT = (
     "seed", "evaluation.eval_every", "evaluation.eval_at_images", "evaluation.online_bank", "evaluation.online_queries",
     "evaluation.encoder", "evaluation.health_metrics", "reading.evals_per_task", "stream.task_data",
 )  # fmt: skip
-"""Settings that change neither what is learned nor what the matrix says; a task's own data are among the facts."""
+"""Settings that change neither the weights nor the accuracy matrix; a task's own data are among the facts."""
 EVALUATION_SECTIONS = ("data", "source", "stream", "appended", "evaluation", "reading")
-"""Where the settings stand that decide what is asked: where they differ, two matrices are not of one kind."""
+"""Settings that decide what is evaluated: where they differ, two matrices are not comparable."""
 DATA_FACTS = ("names of tasks", "training images")
-"""What the data came to: as the settings say, unless what lies in a folder has changed."""
-WIDEST = 30
-"""Letters of a line that says what sets runs apart."""
-LONGEST = 40
-"""Letters up to which a setting's value is said; beyond it, which run has it."""
+"""They follow from the settings, unless the files of a folder have changed."""
+MAX_LINE = 30
+"""Letters of a line of a group's name."""
+MAX_VALUE = 40
+"""Letters of a setting's value; for a longer one the run's folder is named."""
 
 Facts = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Runs that differ in their seed alone."""
 
     name: str
@@ -41,47 +39,52 @@ class Group:
 
 
 def groups(records: Sequence[ContinualRecord]) -> list[Group]:
-    """Records by all that decides what is learned and asked but the seed, in the order in which they come.
+    """Records by all settings that matter except the seed, in the order in which they come.
 
-    A name is method and strategy; then what is asked, where it is not the same in all groups; then what else sets it
-    apart from groups of the same method and strategy.
+    A name is method and strategy; then what is evaluated, where it is not the same in all groups; then what else
+    differs from groups of the same method and strategy.
     """
-    found: list[tuple[Facts, list[ContinualRecord]]] = []
+    alike: list[tuple[Facts, list[ContinualRecord]]] = []
     for record in records:
         ours = facts(record)
-        runs = next((runs for known, runs in found if known == ours), None)
+        runs = next((runs for theirs, runs in alike if theirs == ours), None)
         if runs is None:
-            found.append((ours, [record]))
+            alike.append((ours, [record]))
         else:
             _require_another_seed(record, runs)
             runs.append(record)
-    asked = _what_is_asked([known for known, _ in found])
-    made = []
-    for known, runs in found:
-        alike = [other for other, theirs in found if _heading(theirs[0]) == _heading(runs[0])]
-        keys = asked + [key for key in _apart(alike) if not _is_asked(key)]
-        told = ", ".join(_said(key, known.get(key), runs[0]) for key in keys)
-        lines = [*_heading(runs[0]), *wrap(told, WIDEST, break_long_words=False, break_on_hyphens=False)]
-        made.append(Group("\n".join(lines), method_color(runs[0].summary.method), tuple(runs)))
-    return made
+    evaluation_keys = _evaluation_differences([ours for ours, _ in alike])
+    return [
+        Group(_name(ours, runs[0], alike, evaluation_keys), method_color(runs[0].summary.method), tuple(runs))
+        for ours, runs in alike
+    ]
+
+
+def _name(
+    ours: Facts, run: ContinualRecord, alike: Sequence[tuple[Facts, Sequence[ContinualRecord]]], keys: Sequence[str]
+) -> str:
+    siblings = [theirs for theirs, runs in alike if _heading(runs[0]) == _heading(run)]
+    keys = [*keys, *(key for key in _differences(siblings) if not _is_of_evaluation(key))]
+    words = ", ".join(_setting_words(key, ours.get(key), run) for key in keys)
+    return "\n".join((*_heading(run), *wrap(words, MAX_LINE, break_long_words=False, break_on_hyphens=False)))
 
 
 def facts(record: ContinualRecord) -> Facts:
-    """All that decides what is learned and asked but the seed: dotted key → value, and what the data came to."""
-    settings = without(learning_settings(record.config.resolved), (*BESIDE, *_unused(record.config.memory)))
-    found = (list(record.summary.tasks), list(record.summary.images))
-    return {**flat(settings), "data": record.summary.data, **dict(zip(DATA_FACTS, found, strict=True))}
+    """All settings that matter except the seed, by dotted key, and the tasks and images of the data."""
+    settings = without(learning_settings(record.config.resolved), (*IRRELEVANT, *_unused(record.config.memory)))
+    data = (list(record.summary.tasks), list(record.summary.images))
+    return {**flat(settings), "data": record.summary.data, **dict(zip(DATA_FACTS, data, strict=True))}
 
 
 def _unused(memory: ReplayOptions) -> list[str]:
-    """What is set for a strategy that is not followed."""
-    none = {
+    """Settings of a strategy that is off."""
+    unused = {
         "memory.buffer": memory.replay == "none",
         "memory.mixup_alpha": memory.replay != "mixup",
         "memory.distil_weight": memory.distil == "none",
         "memory.distil_hidden": memory.distil == "none",
     }
-    return [key for key, unused in none.items() if unused]
+    return [key for key, is_unused in unused.items() if is_unused]
 
 
 def _require_another_seed(record: ContinualRecord, runs: Sequence[ContinualRecord]) -> None:
@@ -89,8 +92,7 @@ def _require_another_seed(record: ContinualRecord, runs: Sequence[ContinualRecor
         if other.config.seed == record.config.seed:
             raise UserError(
                 f"the runs in '{other.folder}' and '{record.folder}' have the same settings and the same seed "
-                f"{record.config.seed}: together they say nothing of how much seeds matter. Name each once, and of "
-                "runs that are the same only one."
+                f"{record.config.seed}, so they show no spread over seeds. Name only one of them."
             )
 
 
@@ -98,27 +100,27 @@ def _heading(record: ContinualRecord) -> tuple[str, str]:
     return record.summary.method, strategy(record.config.memory)
 
 
-def _is_asked(key: str) -> bool:
+def _is_of_evaluation(key: str) -> bool:
     return key.partition(".")[0] in (*EVALUATION_SECTIONS, *DATA_FACTS)
 
 
-def _apart(every: Sequence[Facts]) -> list[str]:
+def _differences(every: Sequence[Facts]) -> list[str]:
     """The keys whose values are not the same in all."""
     keys = dict.fromkeys(key for one in every for key in one)
     return [key for key in keys if any(one.get(key) != every[0].get(key) for one in every)]
 
 
-def _what_is_asked(every: Sequence[Facts]) -> list[str]:
-    """The keys of what is not asked alike; what the data came to only where the settings don't tell it already."""
-    keys = [key for key in _apart(every) if _is_asked(key) and key not in DATA_FACTS]
-    agreeing = [pair for pair in combinations(every, 2) if not set(keys) & set(_apart(pair))]
+def _evaluation_differences(every: Sequence[Facts]) -> list[str]:
+    """The keys in which evaluations differ; facts of the data only where the settings do not imply them."""
+    keys = [key for key in _differences(every) if _is_of_evaluation(key) and key not in DATA_FACTS]
+    agreeing = [pair for pair in combinations(every, 2) if not set(keys) & set(_differences(pair))]
     return keys + [key for key in DATA_FACTS if any(one[key] != other[key] for one, other in agreeing)]
 
 
-def _said(key: str, value: Any, record: ContinualRecord) -> str:
-    """A setting and its value, e.g. epochs per task 1; data go without a word before them."""
+def _setting_words(key: str, value: Any, record: ContinualRecord) -> str:
+    """A setting and its value, e.g. epochs per task 1; data without its name."""
     name, words = key.rpartition(".")[2].replace("_", " "), value_words(value)
-    if len(words) > LONGEST:
+    if len(words) > MAX_VALUE:
         return f"{name} as in {record.folder}"
     return words if name == "data" else f"{name} {words}"
 

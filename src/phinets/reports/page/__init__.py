@@ -1,6 +1,7 @@
 """The results as one HTML file that opens offline, with style, script and figures inside."""
 
 from importlib.resources import files
+from itertools import count
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -9,7 +10,7 @@ from phinets.reports.page import tables
 from phinets.reports.page.charts import run_charts
 from phinets.reports.page.contents import Contents, OwnRun
 from phinets.reports.page.sections import build_scales, collect_uses, counts, facts, groups
-from phinets.reports.page.tables import tally
+from phinets.reports.page.svg import inline_svg
 
 __all__ = ["Contents", "OwnRun", "page"]
 
@@ -49,7 +50,9 @@ def _environment() -> Environment:
     environment.filters |= {
         name: getattr(tables, name) for name in ("number", "duration", "count_noun", "sentence", "with_minus_sign")
     }
-    environment.globals |= {"tally": tally, "run_charts": run_charts}
+    numbers = count(1)
+    environment.filters["svg"] = lambda chart: Markup(inline_svg(chart.figure, f"f{next(numbers)}-", chart.title))
+    environment.globals |= {"tally": tables.tally, "seed_runs": tables.seed_runs, "run_charts": run_charts}
     return environment
 
 

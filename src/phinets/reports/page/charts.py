@@ -1,269 +1,132 @@
-"""Charts of the page: a table as lines over its columns, learning curves, and both as whole numbers on a canvas.
+"""Charts of the page: a table as lines over its columns, learning curves over seeds, the paper's phase portraits."""
 
-The template writes a canvas as SVG. It counts half pixels; paths use relative steps, which keeps them short.
-Colors are CSS variables, so that charts follow the light or dark theme.
-"""
-
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
-from phinets.config.jobs import Curve, Job, Result
-from phinets.paper.findings import CellFound, TableFound
-from phinets.reports.continual import spread
-from phinets.reports.page.tables import PageCell, PageTable, short
-from phinets.reports.palette import INK, TERMS, class_color, method_color
+from phinets.config.jobs import Curve, DynamicsJob, Job, Result
+from phinets.dynamics.systems import PhiNet, SimSiam, Version
+from phinets.paper.findings import CellResult, TableResult, TargetResult
+from phinets.reports.figures import label_ends
+from phinets.reports.page.svg import TITLE
+from phinets.reports.page.tables import PageTable, short
+from phinets.reports.palette import FAINT, INK, TERMS, class_color, method_color
+from phinets.reports.paper_cells import CellText
+from phinets.reports.phase_portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
 
-LETTER, LINE = 12, 27
-"""Width of a letter and height of a line, roughly."""
-MARGIN = 14
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """A value over x; without y there is none, and the line has a gap."""
-
-    x: float
-    y: float | None
-    spread: float | None = None
-    """Half the length of its bar, or of the band there."""
-    lost: bool = False
-    """Whether a seed collapsed or diverged: its mark is a cross."""
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """From where to where it reaches."""
-        if self.y is None:
-            return None
-        half = self.spread or 0.0
-        return self.y - half, self.y + half
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """A line."""
-
-    name: str
-    color: str
-    points: tuple[Point, ...]
-    beside: tuple[Point, ...] = ()
-    """Hollow marks: what the paper prints."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
-    """What a chart shows."""
-
-    title: str
-    series: tuple[Series, ...]
-    x_label: str
-    y_label: str
-    names: tuple[str, ...] = ()
-    """What stands at x = 0, 1, 2, …; empty where x is a number."""
-    smooth: bool = False
-    """Whether lines are many points without marks, their spread a band; else marks with bars."""
-    has_labels: bool = True
-    """Whether each line bears its name at its end."""
-    wide: int = 820
-    high: int = 480
-
-
-Spot = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A series on the canvas."""
-
-    name: str
-    color: str
-    path: str
-    band: str
-    bars: str
-    marks: tuple[Spot, ...]
-    crosses: tuple[Spot, ...]
-    beside: tuple[Spot, ...]
-    label_y: int | None
+SMALL, LARGE = (3.75, 2.4), (5.7, 3.3)
+"""Sizes in inches, of 72 of the page's pixels each."""
+LETTER = 4.8
+"""Approximate width of a letter, in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A plot on the canvas."""
+    """A figure with its title."""
 
-    plot: Plot
-    left: int
-    right: int
-    top: int
-    bottom: int
-    x_ticks: tuple[tuple[int, str], ...]
-    y_ticks: tuple[tuple[int, str], ...]
-    lines: tuple[Line, ...]
+    title: str
+    figure: Figure
+    y_label: str = ""
 
 
-def chart(plot: Plot) -> Chart | None:
-    """The plot on a canvas; None where it has no value to show."""
-    every = [point for series in plot.series for point in (*series.points, *series.beside)]
-    ends = [end for point in every for end in point.ends or ()]
-    if not ends:
-        return None
-    low, high = _with_room(min(ends), max(ends))
-    y_ticks = ticks(low, high)
-    longest = max((len(series.name) for series in plot.series), default=0)
-    left = MARGIN + LETTER * max(len(short(tick)) for tick in y_ticks) + LINE
-    right = plot.wide - (MARGIN + (LETTER * longest + 10 if plot.has_labels else 2 * LETTER))
-    top, bottom = MARGIN + LINE, plot.high - 2 * LINE - MARGIN
-    x_low, x_high = _x_ends(plot, every)
-    box = _Box(x_low, x_high, low, high, left, right, top, bottom)
-    named = _even(list(enumerate(plot.names)), right - left)
-    x_ticks = named if plot.names else [(tick, short(tick)) for tick in ticks(x_low, x_high, 4)]
-    lines = [_line(series, plot, box) for series in plot.series]
-    return Chart(
-        plot=plot,
-        left=left,
-        right=right,
-        top=top,
-        bottom=bottom,
-        x_ticks=tuple((box.x(value), text) for value, text in x_ticks),
-        y_ticks=tuple((box.y(value), short(value)) for value in y_ticks),
-        lines=tuple(_place_labels(lines, plot, box)),
+def _plain_axes(size: tuple[float, float], x_label: str, y_label: str, names: Iterable[str] = ()) -> Axes:
+    """Axes with room for the names of lines at the right; margins are estimated, since a layout engine is slow."""
+    axes: Axes = Figure(figsize=size).subplots()
+    right = 12 + max((LETTER * len(name) for name in names), default=0)
+    left, bottom, top = 38, 34, 16
+    wide, high = 72 * size[0], 72 * size[1]
+    axes.set_position((left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high))
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, labelsize=9)
+    axes.set_xlabel(x_label, fontsize=9)
+    axes.set_title(y_label, fontsize=9, loc="left")
+    for axis, ticks in ((axes.xaxis, 4), (axes.yaxis, 5)):
+        axis.set_major_locator(MaxNLocator(ticks))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    return axes
+
+
+def _finish(axes: Axes, title: str, y_label: str) -> Chart:
+    """With grid lines; without clipping, since all values are within the axes, and the file is smaller."""
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
+    axes.hlines(ticks, 0, 1, transform=axes.get_yaxis_transform(), color=FAINT, alpha=0.3, linewidth=0.7, zorder=0)
+    for artist in axes.findobj(include_self=False):
+        artist.set_clip_on(False)
+    return Chart(title=title, figure=cast(Figure, axes.figure), y_label=y_label)
+
+
+def _label_lines(axes: Axes, lines: Iterable[tuple[str, str, NDArray[np.float64]]]) -> None:
+    """The name of each line beside its last value."""
+    end = axes.get_xlim()[1]
+    label_ends(
+        axes, end, [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
     )
-
-
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, about so many: steps of 1, 2 or 5 times a power of ten."""
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def path(spots: Sequence[Spot]) -> str:
-    """The way from spot to spot in SVG's words: M40 12l8-3 9 1."""
-    if not spots:
-        return ""
-    (x, y), steps = spots[0], [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(spots)]
-    words = "".join(f"{dx:+d}{dy:+d}" for dx, dy in steps).replace("+", " ").lstrip()
-    return f"M{x} {y}" + (f"l{words}" if words else "")
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """From values to the canvas."""
-
-    x_low: float
-    x_high: float
-    y_low: float
-    y_high: float
-    left: int
-    right: int
-    top: int
-    bottom: int
-
-    def x(self, value: float) -> int:
-        share = (value - self.x_low) / (self.x_high - self.x_low)
-        return round(self.left + share * (self.right - self.left))
-
-    def y(self, value: float) -> int:
-        share = (value - self.y_low) / (self.y_high - self.y_low)
-        return round(self.bottom - share * (self.bottom - self.top))
-
-    def spots(self, points: Iterable[Point]) -> tuple[Spot, ...]:
-        return tuple((self.x(point.x), self.y(point.y)) for point in points if point.y is not None)
-
-
-def _with_room(low: float, high: float) -> tuple[float, float]:
-    """The same with a little room on both sides."""
-    room = 0.06 * (high - low) or max(abs(high) * 0.05, 0.5)
-    return low - room, high + room
-
-
-def _x_ends(plot: Plot, points: Sequence[Point]) -> tuple[float, float]:
-    if plot.names:
-        return -0.35, len(plot.names) - 0.65
-    xs = [point.x for point in points]
-    return min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1
-
-
-def _even(names: list[tuple[int, str]], wide: int) -> list[tuple[float, str]]:
-    """As many names as have room side by side: all, every second, every third."""
-    longest = max((len(name) for _, name in names), default=0)
-    every = -(-(LETTER * (longest + 1)) * len(names) // max(1, wide)) or 1
-    return [(float(n), name) for n, name in names if n % every == 0]
-
-
-def _line(series: Series, plot: Plot, box: _Box) -> Line:
-    runs = [list(group) for has_value, group in groupby(series.points, lambda point: point.y is not None) if has_value]
-    wide = [point for run in runs for point in run if point.spread]
-    return Line(
-        name=series.name,
-        color=series.color,
-        path="".join(path(box.spots(run)) for run in runs if len(run) > 1),
-        band="".join(_band(run, box) for run in runs) if plot.smooth and wide else "",
-        bars="" if plot.smooth else "".join(_bar(point, box) for point in wide),
-        marks=() if plot.smooth else box.spots(point for point in series.points if not point.lost),
-        crosses=box.spots(point for point in series.points if point.lost),
-        beside=box.spots(series.beside),
-        label_y=None,
-    )
-
-
-def _band(run: Sequence[Point], box: _Box) -> str:
-    ends = [(box.x(point.x), point.ends) for point in run]
-    above = [(x, box.y(end[1])) for x, end in ends if end is not None]
-    below = [(x, box.y(end[0])) for x, end in reversed(ends) if end is not None]
-    return f"{path([*above, *below])}z"
-
-
-def _bar(point: Point, box: _Box) -> str:
-    low, high = point.ends or (0.0, 0.0)
-    return f"M{box.x(point.x)} {box.y(low)}V{box.y(high)}"
-
-
-def _place_labels(lines: Sequence[Line], plot: Plot, box: _Box) -> list[Line]:
-    """Each with the place of its name, beside its last value."""
-    if not plot.has_labels:
-        return list(lines)
-    last = [_last(series) for series in plot.series]
-    ends = sorted((box.y(value), n) for n, value in enumerate(last) if value is not None)
-    free = spread([float(y) for y, _ in ends], LINE, (box.top, box.bottom))
-    places = {n: round(place) for (_, n), place in zip(ends, free, strict=True)}
-    return [replace(line, label_y=places[n]) if n in places else line for n, line in enumerate(lines)]
-
-
-def _last(series: Series) -> float | None:
-    values = [point.y for point in (*series.beside, *series.points) if point.y is not None]
-    return values[-1] if values else None
 
 
 DODGE = 0.24
 """Share of the way from one column to the next that the lines of a column take up."""
+STEEP = 45
+"""Letters of all columns' names up to which they stand side by side."""
 
 
-def lines(found: TableFound) -> list[Chart]:
+def lines(found: TableResult) -> list[Chart]:
     """A line for each row, a chart for each measure.
 
     Columns stand side by side, since weight decay 0 has no place on an axis of powers.
     """
-    measures = dict.fromkeys(cell.cell.measure for cell in found.cells)
-    charts = [_measure_chart(found, measure) for measure in measures]
-    return [each for each in charts if each is not None]
+    measures = dict.fromkeys(
+        cell.cell.measure for cell in found.cells if cell.mean is not None or _paper(cell) is not None
+    )
+    return [_measure_chart(found, measure) for measure in measures]
 
 
-def _measure_chart(found: TableFound, measure: str) -> Chart | None:
+def _measure_chart(found: TableResult, measure: str) -> Chart:
     table, at = found.table, found.at
     columns = sort_columns(table.columns)
     cells = {row: [at.get((row, column)) for column in columns] for row in table.rows}
     rows = {row: line for row, line in cells.items() if any(c is not None and c.cell.measure == measure for c in line)}
     colors = line_colors([next(cell.cell.jobs[0] for cell in line if cell is not None) for line in rows.values()])
-    series = tuple(
-        Series(name=row, color=color, points=_points(line, offset), beside=_paper_points(line, offset))
-        for (row, line), color, offset in zip(rows.items(), colors, _offsets(len(rows)), strict=True)
+    axes = _plain_axes(LARGE, table.columns_are, table.unit, rows)
+    offsets = np.linspace(-DODGE / 2, DODGE / 2, len(rows)) if len(rows) > 1 else np.zeros(1)
+    ends = [
+        (row, color, _row_line(axes, row, line, color, offset))
+        for (row, line), color, offset in zip(rows.items(), colors, offsets, strict=True)
+    ]
+    slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > STEEP else {}
+    axes.set_xticks(range(len(columns)), columns, **slant)
+    axes.set_xlim(-0.35, len(columns) - 0.65)
+    _label_lines(axes, ends)
+    return _finish(axes, table.title, table.unit)
+
+
+def _row_line(
+    axes: Axes, name: str, cells: Sequence[CellResult | None], color: str, offset: float
+) -> NDArray[np.float64]:
+    """A row: marks with bars of the spread, crosses where a seed is lost, hollow marks for the paper; its heights."""
+    x = np.arange(len(cells)) + offset
+    y, spread, paper = (
+        np.array([np.nan if cell is None else value(cell) for cell in cells], dtype=np.float64)
+        for value in (lambda cell: cell.mean, lambda cell: cell.spread, _paper)
     )
-    return chart(Plot(title=table.title, series=series, x_label=table.columns_are, y_label=table.unit, names=columns))
+    lost = np.array([cell is not None and cell.lost > 0 for cell in cells])
+    axes.plot(x, y, color=color, solid_capstyle="butt", gid=TITLE + name)
+    axes.vlines(x, y - spread, y + spread, color=color, alpha=0.55)
+    axes.plot(x, np.where(lost, np.nan, y), "o", color=color, markersize=5)
+    axes.plot(x, np.where(lost, y, np.nan), "x", color=color, markersize=6, markeredgewidth=2)
+    axes.plot(x, paper, "o", color=color, markersize=6, markerfacecolor="white", markeredgewidth=1.2)
+    return np.where(np.isnan(y), paper, y)
+
+
+def _paper(cell: CellResult) -> float | None:
+    return None if cell.printed is None else cell.printed.mean
 
 
 def sort_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -282,32 +145,19 @@ def line_colors(jobs: Sequence[Job]) -> list[str]:
     return [method_color(name) for name in names if name is not None]
 
 
-def _offsets(n: int) -> list[float]:
-    """The horizontal offset of each of n lines, so that their bars do not cover each other."""
-    return [DODGE * (k / (n - 1) - 0.5) if n > 1 else 0.0 for k in range(n)]
-
-
-def _points(cells: Sequence[CellFound | None], offset: float) -> tuple[Point, ...]:
-    return tuple(
-        Point(x=n + offset, y=None)
-        if cell is None
-        else Point(x=n + offset, y=cell.mean, spread=cell.spread, lost=cell.lost > 0)
-        for n, cell in enumerate(cells)
-    )
-
-
-def _paper_points(cells: Sequence[CellFound | None], offset: float) -> tuple[Point, ...]:
-    return tuple(
-        Point(x=n + offset, y=cell.printed.mean)
-        for n, cell in enumerate(cells)
-        if cell is not None and cell.printed is not None and cell.printed.mean is not None
-    )
-
-
 MAX_POINTS = 30
-"""Of a line: more are not seen at this size."""
+"""Of a line: more can't be told apart at this size."""
 LOSSES = {"sim1": "cosine loss (Sim-1)", "loss": "loss"}
-"""In the order in which they are looked for: not every learner has a cosine loss."""
+"""The first of them that a learner has is drawn: not every learner has a cosine loss."""
+
+
+class MeanCurve(NamedTuple):
+    """A curve over seeds."""
+
+    x: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    """Sample standard deviation, NaN of a single seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,11 +165,11 @@ class Panels:
     """Charts side by side whose lines have the same names and colors."""
 
     legend: tuple[tuple[str, str], ...]
-    """(name, color)."""
+    """(name, color); empty where the charts name their lines."""
     charts: tuple[Chart, ...]
 
 
-Grid = Mapping[str, Mapping[str, PageCell]]
+Grid = Mapping[str, Mapping[str, CellText]]
 """The cell behind each line of each panel."""
 
 
@@ -327,37 +177,32 @@ def learning_panels(tables: Sequence[PageTable], results: Mapping[str, Result], 
     """Panels for each table of a target whose runs have curves; each set of runs is drawn once."""
     drawn_keys: set[tuple[str, ...]] = set()
     groups = [_grid_panels(_merge_panels(table, drawn_keys), results, large) for table in tables]
-    return [panels for panels in groups if panels is not None]
+    return [panels for panels in groups if panels.charts]
 
 
-def _grid_panels(grid: Grid, results: Mapping[str, Result], large: bool) -> Panels | None:
-    firsts = {line: cell.found.cell.jobs[0] for lines in grid.values() for line, cell in lines.items()}
+def _grid_panels(grid: Grid, results: Mapping[str, Result], large: bool) -> Panels:
+    firsts = {line: cell.result.cell.jobs[0] for lines in grid.values() for line, cell in lines.items()}
     colors = dict(zip(firsts, line_colors(list(firsts.values())), strict=True))
-    charts: list[Chart] = []
+    charts: list[Chart | None] = []
     for panel, lines in grid.items():
         curves = {line: _curves(cell, results) for line, cell in lines.items()}
-        measures = dict.fromkeys(cell.found.cell.measure for cell in lines.values())
+        measures = dict.fromkeys(cell.result.cell.measure for cell in lines.values())
         for name, label in _curves_to_draw(curves, measures):
-            series = tuple(
-                Series(
-                    name=line, color=colors[line], points=mean_over_seeds([each[name] for each in of if name in each])
-                )
-                for line, of in curves.items()
-            )
-            each = _panel(panel or label, label, series, large)
-            charts += [each] if each is not None else []
-    return Panels(legend=tuple(colors.items()), charts=tuple(charts)) if charts else None
+            means = {line: mean_over_seeds([each[name] for each in of if name in each]) for line, of in curves.items()}
+            charts.append(curve_chart(panel or label, label, means, colors, large))
+    legend = () if large else tuple(colors.items())
+    return Panels(legend=legend, charts=tuple(chart for chart in charts if chart is not None))
 
 
 def _merge_panels(table: PageTable, drawn_keys: set[tuple[str, ...]]) -> Grid:
     """Lines differ by column where the methods do, else where there is more to tell apart; panels by the rest.
 
-    Panels of the same runs are one; there are none of runs that were shown.
+    Panels of the same runs are merged; runs that were drawn before are left out.
     """
     by_column = _variety(table, "column") > _variety(table, "row")
-    grid: dict[str, dict[str, PageCell]] = {}
+    grid: dict[str, dict[str, CellText]] = {}
     for cell in table.cells:
-        row, column = cell.found.cell.row, cell.found.cell.column
+        row, column = cell.result.cell.row, cell.result.cell.column
         panel, line = (row, column) if by_column else (column, row)
         grid.setdefault(panel, {})[line] = cell
     alike: dict[tuple[str, ...], list[str]] = {}
@@ -370,11 +215,11 @@ def _merge_panels(table: PageTable, drawn_keys: set[tuple[str, ...]]) -> Grid:
 
 
 def _variety(table: PageTable, axis: str) -> tuple[int, int]:
-    """How many methods there are along an axis, and how many pieces of work."""
+    """How many methods there are along an axis, and how many jobs."""
     across = "row" if axis == "column" else "column"
-    first = getattr(table.cells[0].found.cell, across)
-    cells = [cell for cell in table.cells if getattr(cell.found.cell, across) == first]
-    return len({cell.found.cell.jobs[0].method for cell in cells}), len({cell.keys for cell in cells})
+    first = getattr(table.cells[0].result.cell, across)
+    cells = [cell for cell in table.cells if getattr(cell.result.cell, across) == first]
+    return len({cell.result.cell.jobs[0].method for cell in cells}), len({cell.keys for cell in cells})
 
 
 def _panel_name(panels: Sequence[str], of: str) -> str:
@@ -385,63 +230,99 @@ def _panel_name(panels: Sequence[str], of: str) -> str:
     return " ".join(words[0] for words in together)
 
 
-def _curves(cell: PageCell, results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
+def _curves(cell: CellText, results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
     """Of each seed that has any: its own, or those of the run that it begins with."""
-    curves = []
-    for job, own in zip(cell.found.cell.jobs, cell.keys, strict=True):
-        first = job.requires
-        result = results.get(own if first is None else first.key)
-        if result is not None and result.curves:
-            curves.append(result.curves)
-    return curves
+    keys = [
+        own if job.requires is None else job.requires.key
+        for job, own in zip(cell.result.cell.jobs, cell.keys, strict=True)
+    ]
+    return [results[key].curves for key in keys if key in results and results[key].curves]
 
 
 def _curves_to_draw(
     curves: Mapping[str, Sequence[Mapping[str, Curve]]], measures: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Which curves are drawn, each with what it says: an accuracy, then a loss."""
+    """(curve, label) to draw: an accuracy, then a loss."""
     there = {name for every in curves.values() for each in every for name in each}
     readouts = [measure.rpartition("/")[0] for measure in measures]
     accuracies = {"knn": "kNN (%)", **{readout: f"{readout} (%)" for readout in readouts}}
-    return [
-        *[(name, label) for name, label in accuracies.items() if name in there][:1],
-        *[(name, label) for name, label in LOSSES.items() if name in there][:1],
-    ]
+    firsts = [[(name, label) for name, label in of.items() if name in there][:1] for of in (accuracies, LOSSES)]
+    return [pair for first in firsts for pair in first]
 
 
-def _panel(title: str, label: str, series: tuple[Series, ...], large: bool) -> Chart | None:
-    wide, high = (820, 480) if large else (540, 350)
-    plot = Plot(title=title, series=series, x_label="images seen", y_label=label, smooth=True, has_labels=large)
-    return chart(replace(plot, wide=wide, high=high))
+def curve_chart(
+    title: str, label: str, curves: Mapping[str, MeanCurve], colors: Mapping[str, str], large: bool = True
+) -> Chart | None:
+    """Curves over the images seen, their spread as a band; None where there is no value."""
+    curves = {name: curve for name, curve in curves.items() if len(curve.x)}
+    if not curves:
+        return None
+    axes = _plain_axes(LARGE if large else SMALL, "images seen", label, curves if large else ())
+    for name, (x, mean, spread) in curves.items():
+        axes.plot(x, mean, color=colors[name], linewidth=1.7, solid_capstyle="butt", gid=TITLE + name)
+        wide = ~np.isnan(spread)
+        x, low, high = x[wide], (mean - spread)[wide], (mean + spread)[wide]
+        axes.fill(np.append(x, x[::-1]), np.append(high, low[::-1]), color=colors[name], alpha=0.14, linewidth=0)
+    axes.margins(x=0)
+    if large:
+        _label_lines(axes, [(name, colors[name], curve.mean) for name, curve in curves.items()])
+    return _finish(axes, title, label)
 
 
-def mean_over_seeds(curves: Sequence[Curve]) -> tuple[Point, ...]:
-    """Mean and sample standard deviation at every x, thinned; what is not finite counts as not there."""
+def mean_over_seeds(curves: Sequence[Curve]) -> MeanCurve:
+    """Mean and sample standard deviation at every x, thinned; values that are not finite are left out."""
     values: dict[float, list[float]] = {}
     for x, y in (point for curve in curves for point in curve):
-        if math.isfinite(y):
+        if np.isfinite(y):
             values.setdefault(x, []).append(y)
     every = -(-len(values) // MAX_POINTS) or 1
     xs = [x for n, x in enumerate(sorted(values)) if n % every == 0 or n == len(values) - 1]
-    return tuple(_point(x, values[x]) for x in xs)
+    means = [np.mean(values[x]) for x in xs]
+    spreads = [np.std(values[x], ddof=1) if len(values[x]) > 1 else np.nan for x in xs]
+    return MeanCurve(*(np.array(each, dtype=np.float64) for each in (xs, means, spreads)))
 
 
-def _point(x: float, ys: Sequence[float]) -> Point:
-    return Point(x=x, y=float(np.mean(ys)), spread=float(np.std(ys, ddof=1)) if len(ys) > 1 else None)
-
-
-def run_charts(result: Result) -> tuple[Chart, ...]:
+def run_charts(result: Result) -> list[Chart]:
     """Of one run: its accuracies, and the terms of its loss."""
     readouts = [name for name in result.curves if name == "knn" or "/" in name]
-    losses = [name for name in TERMS if name in result.curves] or [n for n in ("loss",) if n in result.curves]
-    charts = [
-        _panel("accuracy", "%", _run_series(result, {name: class_color(n) for n, name in enumerate(readouts)}), True),
-        _panel("terms of the loss", "", _run_series(result, {name: TERMS.get(name, INK) for name in losses}), True),
-    ]
-    return tuple(each for each in charts if each is not None)
-
-
-def _run_series(result: Result, colors: Mapping[str, str]) -> tuple[Series, ...]:
-    return tuple(
-        Series(name=name, color=color, points=mean_over_seeds([result.curves[name]])) for name, color in colors.items()
+    losses = [name for name in TERMS if name in result.curves] or [name for name in result.curves if name == "loss"]
+    colors = {name: class_color(n) for n, name in enumerate(readouts)}
+    charts = (
+        _run_chart("accuracy", "%", result, colors),
+        _run_chart("terms of the loss", "", result, {name: TERMS.get(name, INK) for name in losses}),
     )
+    return [each for each in charts if each is not None]
+
+
+def _run_chart(title: str, label: str, result: Result, colors: Mapping[str, str]) -> Chart | None:
+    return curve_chart(title, label, {name: mean_over_seeds([result.curves[name]]) for name in colors}, colors)
+
+
+def _line(version: Version, sigma2: float) -> Figure:
+    return line(around_threshold(SimSiam(sigma2=sigma2, rho=1.0)))
+
+
+def _comparison(version: Version, sigma2: float) -> Figure:
+    return comparison(PhiNet(sigma2=sigma2, rho=COMPARED_RHO, version=version))
+
+
+FIGURES: Mapping[str, tuple[str, tuple[Version, ...], Callable[[Version, float], Figure]]] = {
+    "figure:vecfield_PhiNet": ("PhiNet under four weight decays", ("published", "corrected"), regimes),
+    "figure:simsiam": ("SimSiam above and below its threshold", ("published",), _line),
+    "figure:comparison": ("PhiNet beside SimSiam from the same start", ("published", "corrected"), _comparison),
+}
+"""By the figure's label in the paper: title, for which equations it is drawn (SimSiam's are the same), how."""
+
+
+def state_spaces(found: TargetResult) -> list[Chart]:
+    """The figures that a target's place names; all three where it names none of them."""
+    jobs = [job for table in found.tables for each in table.cells for job in each.cell.jobs]
+    sigma2 = next((job.sigma2 for job in jobs if isinstance(job, DynamicsJob)), 1.5)
+    labels = [label for label in FIGURES if label in found.target.place] or list(FIGURES)
+    figures: list[Chart] = []
+    for label in labels:
+        title, versions, draw = FIGURES[label]
+        for version in versions:
+            name = f"{title}, equations as {version}" if len(versions) > 1 else title
+            figures.append(Chart(title=name, figure=draw(version, sigma2)))
+    return figures

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from phinets.config.jobs import Job, Result
-from phinets.paper.findings import TargetFound, found
+from phinets.paper.findings import TargetResult, target_result
 from phinets.paper.plan import Target, with_seeds
 from phinets.paper.scales import Scale
 
@@ -24,7 +24,7 @@ class OwnRun:
 class Contents:
     """All that the page shows."""
 
-    found: tuple[TargetFound, ...] = ()
+    found: tuple[TargetResult, ...] = ()
     """In the order of the page; those of one scale lie together."""
     own: tuple[OwnRun, ...] = ()
     others: Mapping[str, Result] = field(default_factory=dict)
@@ -50,7 +50,7 @@ MAX_SEEDS = 100
 class Match:
     """Targets with what was found of them, and the keys that belong to no target at any scale."""
 
-    found: tuple[TargetFound, ...]
+    found: tuple[TargetResult, ...]
     unmatched: frozenset[str]
 
 
@@ -81,7 +81,7 @@ def match_results(
         if each.scale.name in names and (each.target.name in selection.targets if selection.targets else each.keys)
     ]
     return Match(
-        found=tuple(found(each.target, each.scale, results) for each in shown),
+        found=tuple(target_result(each.target, each.scale, results) for each in shown),
         unmatched=frozenset(results).difference(*(each.keys for each in every)),
     )
 

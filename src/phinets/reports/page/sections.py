@@ -10,10 +10,9 @@ from typing import Any
 from phinets.config.jobs import DynamicsJob, Result, RunJob
 from phinets.config.plain import flat, to_plain, without
 from phinets.config.run import FREE
-from phinets.paper.findings import TargetFound
-from phinets.reports.page.charts import Chart, Panels, learning_panels, lines
+from phinets.paper.findings import TargetResult
+from phinets.reports.page.charts import Chart, Panels, learning_panels, lines, state_spaces
 from phinets.reports.page.contents import Contents
-from phinets.reports.page.state_spaces import StateSpace, state_spaces
 from phinets.reports.page.tables import PageClaim, PageTable, anchor, claims, duration, number, state, tables
 from phinets.reports.seeds import value_words
 
@@ -22,7 +21,7 @@ from phinets.reports.seeds import value_words
 class TargetSection:
     """A target's part of the page."""
 
-    found: TargetFound
+    found: TargetResult
     anchor: str
     claims: tuple[PageClaim, ...]
     tables: tuple[PageTable, ...]
@@ -30,7 +29,7 @@ class TargetSection:
     """Lines over columns."""
     panels: tuple[Panels, ...]
     """Learning curves."""
-    spaces: tuple[StateSpace, ...]
+    spaces: tuple[Chart, ...]
     drawn_at: str
     """Where its state spaces stand: they are the same at every scale, and drawn once."""
     statements: tuple[tuple[str, dict[str, str]], ...]
@@ -48,7 +47,7 @@ class ScaleSection:
     targets: tuple[TargetSection, ...]
 
 
-def build_scales(found: Sequence[TargetFound]) -> list[ScaleSection]:
+def build_scales(found: Sequence[TargetResult]) -> list[ScaleSection]:
     """Each scale with its targets, in the order in which they come."""
     firsts = {each.target.name: anchor(each) for each in reversed(found)}
     sections = []
@@ -61,8 +60,8 @@ def build_scales(found: Sequence[TargetFound]) -> list[ScaleSection]:
     return sections
 
 
-def _target(found: TargetFound, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
-    drawn, here = found.target.drawn, anchor(found)
+def _target(found: TargetResult, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
+    drawn, here = found.target.figure, anchor(found)
     derived = [result for result in found.results.values() if isinstance(result.job, DynamicsJob)]
     shown = tuple(tables(found))
     return TargetSection(
@@ -148,7 +147,7 @@ def collect_uses(targets: Iterable[TargetSection]) -> Uses:
             used.setdefault(name, {})[target.anchor, target.found.target.name] = None
         for cell in (cell for table in target.tables for cell in table.cells):
             for name in cell.keys:
-                measures.setdefault(name, {})[cell.found.cell.measure] = None
+                measures.setdefault(name, {})[cell.result.cell.measure] = None
     return Uses(
         scale=scale,
         targets={name: tuple(every) for name, every in used.items()},

@@ -8,102 +8,46 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import copysign, sqrt
+from typing import NamedTuple
 
 from phinets.config.jobs import Result
-from phinets.paper.claims import Effect, VerdictWord
-from phinets.paper.findings import CellFound, ClaimFound, TableFound, TargetFound
-from phinets.reports.paper_cells import CellWritten, effect_words, lines
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """One seed of a cell."""
-
-    seed: int
-    key: str
-    value: str
-    state: str
-    """done, or what became of it: collapsed, diverged, failed, missing."""
-    there: bool
-    """Whether there is a result to look at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageCell:
-    """A cell of a table."""
-
-    found: CellFound
-    written: CellWritten
-    behind: tuple[Behind, ...]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Of its work, by seed."""
-        return tuple(each.key for each in self.behind)
-
-
-Rows = tuple[tuple[str, tuple[PageCell | None, ...]], ...]
-"""Each with its name; None where the table has no cell."""
+from phinets.paper.findings import ClaimResult, TableResult, TargetResult
+from phinets.paper.rules import Effect, VerdictWord
+from phinets.reports.paper_cells import CellText, Line, effect_words, lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
     """A table, its rows in the paper's order."""
 
-    found: TableFound
+    found: TableResult
     anchor: str
-    rows: Rows
+    rows: tuple[Line, ...]
 
     @property
-    def cells(self) -> list[PageCell]:
+    def cells(self) -> list[CellText]:
         """Row by row."""
-        return [cell for _, cells in self.rows for cell in cells if cell is not None]
+        return [cell for row in self.rows for cell in row.cells if cell is not None]
 
     @property
     def seeds(self) -> str:
         """How many seeds most of its cells have: what need not be said in each."""
-        counts = Counter(cell.written.seeds for cell in self.cells if cell.written.seeds)
+        counts = Counter(cell.seeds for cell in self.cells if cell.seeds)
         return counts.most_common(1)[0][0] if counts else ""
 
-    @property
-    def has_paper(self) -> bool:
-        """Whether the paper prints any of its numbers."""
-        return any(cell.printed is not None for cell in self.found.cells)
 
-
-def tables(found: TargetFound) -> list[PageTable]:
+def tables(found: TargetResult) -> list[PageTable]:
     """The tables of a target."""
     return [
-        PageTable(found=table, anchor=f"{anchor(found)}-{n}", rows=_rows(table, found.results))
+        PageTable(found=table, anchor=f"{anchor(found)}-{n}", rows=lines(table))
         for n, table in enumerate(found.tables, 1)
     ]
 
 
-def _rows(found: TableFound, results: Mapping[str, Result]) -> Rows:
-    at = found.at
-    return tuple(
-        (
-            line.name,
-            tuple(
-                None if written is None else _cell(at[line.name, column], written, results)
-                for column, written in zip(found.table.columns, line.cells, strict=True)
-            ),
-        )
-        for line in lines(found)
-    )
-
-
-def _cell(found: CellFound, written: CellWritten, results: Mapping[str, Result]) -> PageCell:
-    behind = tuple(_behind(found, n, results) for n in range(len(found.cell.jobs)))
-    return PageCell(found=found, written=written, behind=behind)
-
-
-def _behind(found: CellFound, n: int, results: Mapping[str, Result]) -> Behind:
-    job = found.cell.jobs[n]
-    key = job.key
-    result = results.get(key)
-    value = number(found.values[n])
-    return Behind(seed=job.seed, key=key, value=value, state=state(result), there=result is not None)
+def seed_runs(cell: CellText, results: Mapping[str, Result]) -> list[tuple[int, str, str, str]]:
+    """(seed, key, value, state) of each run behind a cell."""
+    runs = zip(cell.result.cell.jobs, cell.keys, cell.result.values, strict=True)
+    return [(job.seed, key, number(value), state(results.get(key))) for job, key, value in runs]
 
 
 def state(result: Result | None) -> str:
@@ -123,8 +67,7 @@ MIDDLE = 120
 EDGE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(NamedTuple):
     """An effect and its interval around zero, on the canvas of a bar."""
 
     low: int
@@ -136,7 +79,7 @@ class Bar:
 class PageClaim:
     """A line of the overview."""
 
-    found: ClaimFound
+    found: ClaimResult
     anchor: str
     at: str
     """The anchor of its target."""
@@ -160,7 +103,7 @@ class PageClaim:
         return ORDER.index(self.found.verdict)
 
 
-def claims(found: Sequence[TargetFound]) -> list[PageClaim]:
+def claims(found: Sequence[TargetResult]) -> list[PageClaim]:
     """The claims of some targets, their bars on one axis for each unit."""
     reach: dict[str, float] = {}
     for effect in (claim.effect for target in found for claim in target.claims):
@@ -180,7 +123,7 @@ def claims(found: Sequence[TargetFound]) -> list[PageClaim]:
     ]
 
 
-def anchor(found: TargetFound) -> str:
+def anchor(found: TargetResult) -> str:
     """Where a target stands on the page."""
     return f"{found.scale.name}-{found.target.name}"
 
@@ -192,7 +135,7 @@ def bar(effect: Effect, reach: float) -> Bar:
         share = copysign(sqrt(abs(value) / reach), value) if reach else 0.0
         return round(MIDDLE + share * (MIDDLE - EDGE))
 
-    return Bar(low=place(effect.low), high=place(effect.high), size=place(effect.size))
+    return Bar(*map(place, (effect.low, effect.high, effect.size)))
 
 
 def tally(shown: Iterable[PageClaim]) -> list[tuple[VerdictWord, str, int]]:

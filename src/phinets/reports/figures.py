@@ -1,0 +1,67 @@
+"""What figures share: their bytes as PNG, smoothed lines, and names beside the ends of lines."""
+
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from typing import Any, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from phinets.reports.palette import INK
+
+LINE = 0.16
+"""Inches that a label needs."""
+
+
+def png(figure: Figure, dpi: int = 120) -> bytes:
+    """A figure as the content of a PNG file."""
+    file = BytesIO()
+    figure.savefig(file, dpi=dpi, format="png")
+    return file.getvalue()
+
+
+def smooth_line(axes: Axes, x: Sequence[int], y: NDArray[np.float64], name: str, color: str) -> None:
+    """A noisy series, pale, and its running mean over a twentieth of it, with its name at the end."""
+    total, ends = np.cumsum(np.insert(y, 0, 0.0)), np.arange(1, len(y) + 1)
+    starts = np.maximum(0, ends - max(1, len(y) // 20))
+    smooth = (total[ends] - total[starts]) / (ends - starts)
+    axes.plot(x, y, color=color, alpha=0.25, linewidth=0.8)
+    axes.plot(x, smooth, color=color, linewidth=1.6)
+    end = (x[-1], float(smooth[-1]))
+    axes.annotate(name, end, xytext=(4, 0), textcoords="offset points", color=color, fontsize=8, va="center")
+
+
+def label_ends(axes: Axes, x: float, labels: Iterable[tuple[str, Any, float]]) -> None:
+    """Write (text, color, y) beside the ends of lines at x, apart from each other, with a leader to each end."""
+    ordered = sorted(labels, key=lambda label: label[2])
+    axes.get_ylim()  # sets the limits that the transform below needs
+    to_axes = axes.transData - axes.transAxes
+    heights = [float(to_axes.transform((x, y))[1]) for _, _, y in ordered]
+    figure, spec = cast(Figure, axes.figure), axes.get_subplotspec()
+    gap = LINE * (1 if spec is None else spec.get_gridspec().nrows) / figure.get_figheight()
+    for (text, color, y), place in zip(ordered, spread(heights, gap, (0.0, 1.0)), strict=True):
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
+        axes.annotate(
+            text, (x, y), xytext=(1.025, place), textcoords="axes fraction", fontsize=8, color=color, va="center",
+            fontweight="bold" if color == INK else "normal", annotation_clip=False, arrowprops=leader,
+        )  # fmt: skip
+
+
+def spread(wanted: Sequence[float], gap: float, within: tuple[float, float]) -> list[float]:
+    """Places at least `gap` apart for ascending wanted ones, as near to them as can be by least squares.
+
+    They stay within the bounds where there is room for all.
+    """
+    low, high = within
+    last = len(wanted) - 1
+    clumps: list[tuple[float, int]] = []  # those that touch: the sum of where each would have the first, how many
+    for i, y in enumerate(wanted):
+        total, n = max(low, min(y - i * gap, high - last * gap)), 1
+        while clumps and clumps[-1][0] / clumps[-1][1] > total / n:
+            before = clumps.pop()
+            total, n = total + before[0], n + before[1]
+        clumps.append((total, n))
+    firsts = [total / n for total, n in clumps for _ in range(n)]
+    return [first + i * gap for i, first in enumerate(firsts)]
