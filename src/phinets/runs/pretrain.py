@@ -23,6 +23,8 @@ class Pretrain:
     config: PretrainConfig
     run_parts: RunParts
     evaluator: Evaluator
+    boundaries: frozenset[int]
+    """After the first step, so that a mistake in training or in the evaluation data shows at once."""
 
     @classmethod
     def build(cls, config: PretrainConfig) -> Self:
@@ -36,16 +38,12 @@ class Pretrain:
         images = TaskImages(split.train.images, f"'{config.data}'", config.epochs)
         run_parts = setup.run_parts([images], fingerprint(split))
         evaluator = Evaluator(split=split, extractor=setup.extractor, protocol=config.evaluation)
-        return cls(config=config, run_parts=run_parts, evaluator=evaluator)
+        boundaries = frozenset({min(1, run_parts.schedule.total - 1)})
+        return cls(config=config, run_parts=run_parts, evaluator=evaluator, boundaries=boundaries)
 
     def online_knn(self, encoder: nn.Module) -> float | None:
         """kNN on few images."""
         return self.evaluator.online_knn(encoder)
-
-    @property
-    def boundaries(self) -> frozenset[int]:
-        """After the first step, so that a mistake in training or in the evaluation data shows at once."""
-        return frozenset({min(1, self.run_parts.schedule.total - 1)})
 
     def evaluate_between(self, step: int) -> list[Row]:
         """The scores of the untrained encoder and of raw pixels."""
