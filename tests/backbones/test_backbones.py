@@ -71,7 +71,7 @@ def test_a_dotted_path_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", ["no.such.module", "torch.nn.NoSuchLayer", "torch.nn.Linear"])
 def test_a_path_that_gives_nothing_is_named(path: str) -> None:
-    with pytest.raises(UserError, match="can't be had"):
+    with pytest.raises(UserError, match="can't be imported"):
         backbone(path)
 
 

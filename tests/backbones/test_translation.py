@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from phinets.backbones import BACKBONES, IMAGENET_STEM, backbone
-from phinets.backbones.weights import detectron2_name, fresh_resnet, torchvision_name, torchvision_twin
+from phinets.backbones.weights import detectron2_name, fresh_resnet, matching_resnet
 
 META = torch.device("meta")
 
@@ -26,7 +26,6 @@ def test_every_name_is_translated_by_the_rule_and_back(resnet: str) -> None:
     translated = [detectron2_name(name) for name in names]
     assert translated == [by_replacing(name) for name in names]
     assert len(set(translated)) == len(names)
-    assert [torchvision_name(name) for name in translated] == names
 
 
 @pytest.mark.parametrize(
@@ -42,27 +41,26 @@ def test_every_name_is_translated_by_the_rule_and_back(resnet: str) -> None:
 )
 def test_names_that_detectron2_s_own_models_have(ours: str, theirs: str) -> None:
     assert detectron2_name(ours) == theirs
-    assert torchvision_name(theirs) == ours
 
 
 @pytest.mark.parametrize("name", IMAGENET_STEM)
 def test_every_resnet_is_its_own_twin_with_or_without_its_classifier(name: str) -> None:
     tensors = fresh_resnet(name, META).state_dict()
-    assert torchvision_twin(tensors) == name
-    assert torchvision_twin({key: value for key, value in tensors.items() if not key.startswith("fc.")}) == name
+    assert matching_resnet(tensors) == name
+    assert matching_resnet({key: value for key, value in tensors.items() if not key.startswith("fc.")}) == name
 
 
 @pytest.mark.parametrize("name", sorted(set(BACKBONES) - set(IMAGENET_STEM)))
 def test_an_encoder_for_small_images_has_no_twin(name: str) -> None:
-    assert torchvision_twin(backbone(name).state_dict()) is None
+    assert matching_resnet(backbone(name).state_dict()) is None
 
 
 def test_one_weight_more_or_of_another_shape_is_no_twin() -> None:
     tensors = dict(fresh_resnet("resnet18", META).state_dict())
-    assert torchvision_twin(tensors | {"extra": torch.zeros(1)}) is None
-    assert torchvision_twin(tensors | {"conv1.weight": torch.zeros(64, 3, 3, 3)}) is None
+    assert matching_resnet(tensors | {"extra": torch.zeros(1)}) is None
+    assert matching_resnet(tensors | {"conv1.weight": torch.zeros(64, 3, 3, 3)}) is None
     del tensors["bn1.bias"]
-    assert torchvision_twin(tensors) is None
+    assert matching_resnet(tensors) is None
 
 
 @pytest.mark.parametrize("name", IMAGENET_STEM)
@@ -70,4 +68,4 @@ def test_timm_s_resnets_bear_torchvision_s_names(name: str) -> None:
     timm = pytest.importorskip("timm")
     with META:
         theirs = timm.create_model(name, num_classes=0).state_dict()
-    assert torchvision_twin(theirs) == name
+    assert matching_resnet(theirs) == name

@@ -16,7 +16,7 @@ from torchvision.models.resnet import BasicBlock
 
 from phinets.config.errors import UserError, look_up
 
-__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width", "require_features", "require_room"]
+__all__ = ["BACKBONES", "backbone", "describe_backbone", "feature_width", "require_features", "warn_if_small"]
 
 
 class SmallImageResNet(nn.Module):
@@ -65,8 +65,8 @@ def resnet_tiny() -> nn.Module:
 
 
 @contextmanager
-def frozen(encoder: nn.Module) -> Iterator[None]:
-    """The encoder in eval mode and without gradients; afterwards in the mode it was in, module by module."""
+def eval_mode(encoder: nn.Module) -> Iterator[None]:
+    """The encoder in eval mode and without gradients; afterwards each module is in its former mode."""
     modes = {module: module.training for module in encoder.modules()}
     encoder.eval()
     try:
@@ -106,11 +106,11 @@ def backbone(name: str, image_size: int | None = None) -> nn.Module:
         return _dotted(name)
     build = look_up("backbone", name, BACKBONES)
     if image_size is not None:
-        require_room(name, image_size)
+        warn_if_small(name, image_size)
     return build()
 
 
-def require_room(name: str, image_size: int) -> None:
+def warn_if_small(name: str, image_size: int) -> None:
     """Warn where images are too small for a backbone's stem."""
     if name in IMAGENET_STEM and image_size <= 64:
         places = max(1, image_size // 4)
@@ -130,30 +130,30 @@ def describe_backbone(name: str) -> str:
 
 
 def feature_width(module: nn.Module, image_size: int | None = None) -> int:
-    """How many features an encoder gives for a blank image; where its side is not said, what the encoder says."""
-    said = getattr(module, "num_features", None)
-    if image_size is None and isinstance(said, int):
-        return said
+    """Number of features: the encoder's `num_features`, or with an image size that of its output for a blank image."""
+    width = getattr(module, "num_features", None)
+    if image_size is None and isinstance(width, int):
+        return width
     side = image_size or 32
     weight = next(module.parameters(), torch.zeros(0))
     try:
-        with frozen(module):
+        with eval_mode(module):
             features = module(torch.zeros(2, 3, side, side).to(weight))
     except Exception as error:
         raise UserError(
-            f"the encoder failed on a batch of {side} × {side} images: {error}. It must take (n, 3, s, s); say the "
+            f"the encoder failed on a batch of {side} × {side} images: {error}. It must take (n, 3, s, s); set the "
             "side with image_size=…, or give it an attribute num_features."
         ) from error
     return int(require_features(features).shape[1])
 
 
-def require_features(given: object, images: int | None = None) -> torch.Tensor:
-    """What an encoder gave, if it is one feature vector per image."""
-    if isinstance(given, torch.Tensor) and given.ndim == 2 and images in (None, len(given)):
-        return given
-    shape = tuple(given.shape) if isinstance(given, torch.Tensor) else type(given).__name__
+def require_features(output: object, images: int | None = None) -> torch.Tensor:
+    """An encoder's output, if it is one feature vector per image."""
+    if isinstance(output, torch.Tensor) and output.ndim == 2 and images in (None, len(output)):
+        return output
+    shape = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
     raise UserError(
-        f"an encoder must give one feature vector per image, ({images or 'n'}, d), but this one gave {shape}. "
+        f"an encoder must return one feature vector per image, ({images or 'n'}, d), but this one returned {shape}. "
         "Add a global pooling and a flatten at its end."
     )
 
@@ -171,18 +171,18 @@ def _timm(name: str) -> nn.Module:
 def _dotted(path: str) -> nn.Module:
     module_name, _, attribute = path.replace(":", ".").rpartition(".")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # what lies beside the person is importable, as with python -m
+        sys.path.append(str(Path.cwd()))  # so that files here can be imported, as with python -m
     try:
         build = getattr(import_module(module_name), attribute)
         model = build if isinstance(build, nn.Module) else build()
     except Exception as error:
         raise UserError(
-            f"the backbone '{path}' was taken for a dotted path, but can't be had: {type(error).__name__}: {error}. It "
-            "must be package.module.callable, importable from here and callable without arguments; `phinets list "
-            "backbones` shows the names."
+            f"the backbone '{path}' can't be imported: {type(error).__name__}: {error}. A dotted path must be "
+            "package.module.callable, importable from here and callable without arguments; `phinets list backbones` "
+            "lists the names."
         ) from error
     if model is build:
-        raise UserError(f"'{path}' is a module that is already made; name the function or class that makes a new one.")
+        raise UserError(f"'{path}' is a module. Name the function or class that builds a new one.")
     if not isinstance(model, nn.Module):
-        raise UserError(f"'{path}' gave a {type(model).__name__}; a backbone must be an nn.Module.")
+        raise UserError(f"'{path}' returned a {type(model).__name__}; a backbone must be an nn.Module.")
     return model

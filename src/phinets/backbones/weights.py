@@ -1,4 +1,4 @@
-"""Weights from files, whoever wrote them, into an encoder: all of them or none."""
+"""Load weight files of any origin into an encoder, all weights or none; names of weights in other libraries."""
 
 import re
 from collections.abc import Mapping
@@ -17,15 +17,17 @@ from phinets.backbones import IMAGENET_STEM
 from phinets.config.errors import UserError
 
 WRAPPERS = ("state_dict", "model", "model_state_dict")
-"""Under which of these names a training script may have put the weights."""
-SHOWN = 4
+"""Keys under which training scripts store the weights."""
+LISTED_KEYS = 4
 """Keys of each kind that an error names."""
-TRIED = 8
-"""Names that are looked for under other prefixes."""
+PREFIX_TRIALS = 8
+"""Weights that are looked for under other prefixes."""
+CLASSIFIER = "fc."
+"""How the names of torchvision's classifier begin."""
 
 
 class Weights(NamedTuple):
-    """Tensors by name, and what the file says of them."""
+    """Tensors by name, and the file's metadata."""
 
     tensors: Mapping[str, Tensor]
     metadata: Mapping[str, str]
@@ -41,10 +43,10 @@ def read_weights(path: Path) -> Weights:
         raise
     except UnpicklingError:
         raise UserError(
-            f"'{path}' can't be read as weights: it is no state dict, or holds more than tensors, which might run "
-            "something. Save model.state_dict() alone, best as .safetensors."
+            f"'{path}' can't be read as weights: it is no state dict, or holds more than tensors, which might "
+            "execute code. Save model.state_dict() alone, best as .safetensors."
         ) from None
-    except Exception as error:  # a torn pickle may raise anything
+    except Exception as error:  # an incomplete pickle may raise anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise UserError(
             f"'{path}' can't be read as weights: {first}. It must be a .safetensors file, or a state dict that torch "
@@ -58,40 +60,43 @@ def _safetensors(path: Path) -> Weights:
 
 
 def _state_dict(path: Path) -> dict[str, Tensor]:
-    found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    content: Any = torch.load(path, map_location="cpu", weights_only=True)
     for name in WRAPPERS:
-        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
-            found = found[name]
-    if not isinstance(found, Mapping) or not any(isinstance(value, Tensor) for value in found.values()):
+        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
+            content = content[name]
+    if not isinstance(content, Mapping) or not any(isinstance(value, Tensor) for value in content.values()):
         raise UserError(f"'{path}' holds no state dict: no tensors by name. Save model.state_dict() into it.")
-    return {str(name): value for name, value in found.items() if isinstance(value, Tensor)}
+    return {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
 
 
-def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], called: str) -> None:
-    """Put weights into an encoder; where they don't fit, say which keys are missing, unexpected or of another shape.
+def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], file: str) -> None:
+    """Load weights into an encoder.
 
-    Names may all carry one prefix, as wrappers put it (`module.`, `encoder.`). A classifier, which an encoder has lost,
-    may be there; nothing else may be there or fail. `called` names the file for the error.
+    All names may have one prefix, as wrappers add it (`module.`, `encoder.`). A classifier, which an encoder does not
+    have, is left out. `file` names the file in errors.
+
+    Raises:
+        UserError: keys are missing, unexpected or of another shape; the encoder is unchanged.
     """
-    wanted = module.state_dict()
-    prefix = _prefix(tensors, wanted)
+    own = module.state_dict()
+    prefix = _prefix(tensors, own)
     named = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    dropped = classifier_names(module)
-    missing = [name for name in wanted if name not in named and not name.endswith("num_batches_tracked")]
-    unexpected = [name for name in named if name not in wanted and not name.startswith(dropped)]
-    other = [
-        f"{name}: {tuple(named[name].shape)} in the file, {tuple(value.shape)} in the encoder"
-        for name, value in wanted.items()
-        if name in named and named[name].shape != value.shape
-    ]
-    if missing or other or unexpected:
-        kinds = {"missing": missing, "unexpected": unexpected, "of another shape": other}
-        told = "; ".join(f"{len(names)} {kind} ({_listed(names)})" for kind, names in kinds.items() if names)
+    problems = {
+        "missing": [name for name in own if name not in named and not name.endswith("num_batches_tracked")],
+        "unexpected": [name for name in named if name not in own and not name.startswith(classifier_names(module))],
+        "of another shape": [
+            f"{name}: {tuple(named[name].shape)} in the file, {tuple(value.shape)} in the encoder"
+            for name, value in own.items()
+            if name in named and named[name].shape != value.shape
+        ],
+    }
+    if any(problems.values()):
+        listed = "; ".join(f"{len(names)} {kind} ({_enumerate(names)})" for kind, names in problems.items() if names)
         raise UserError(
-            f"the weights in '{called}' don't fit the encoder: {told}. Name the encoder that they were made for with "
-            "--backbone; `phinets list backbones` shows all."
+            f"the weights in '{file}' don't fit the encoder: {listed}. Name the encoder that they were made for with "
+            "--backbone; `phinets list backbones` lists all."
         )
-    module.load_state_dict({name: named.get(name, value) for name, value in wanted.items()})
+    module.load_state_dict({name: named.get(name, value) for name, value in own.items()})
 
 
 def encoder_checksum(encoder: nn.Module) -> str:
@@ -104,71 +109,56 @@ def encoder_checksum(encoder: nn.Module) -> str:
 
 
 def classifier_names(module: nn.Module) -> tuple[str, ...]:
-    """How the names of a classifier begin that an encoder of this family had: timm says it, torchvision's is fc."""
-    said = getattr(module, "default_cfg", None)
-    known = said.get("classifier") if isinstance(said, Mapping) else None
-    names = ("fc",) if known is None else (known,) if isinstance(known, str) else tuple(known)
-    return tuple(f"{name}." for name in names)
+    """How the names of a classifier of this family begin: timm's models name theirs, torchvision's is fc."""
+    config = getattr(module, "default_cfg", None)
+    names = config.get("classifier") if isinstance(config, Mapping) else None
+    return (CLASSIFIER,) if names is None else tuple(f"{n}." for n in ((names,) if isinstance(names, str) else names))
 
 
-def _prefix(tensors: Mapping[str, Tensor], wanted: Mapping[str, Any]) -> str:
-    """What stands before the wanted names in the file: before all of them or, where some are missing, before most."""
-    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    before = {name.removesuffix(last) for last in needed[:TRIED] for name in tensors if name.endswith(last)}
-    found = {prefix: sum(prefix + name in tensors for name in needed) for prefix in {"", *before}}
-    whole = sorted(prefix for prefix, count in found.items() if count == len(needed))
+def _prefix(tensors: Mapping[str, Tensor], own: Mapping[str, Any]) -> str:
+    """The prefix of the encoder's names in the file: of all of them or, where some are missing, of most."""
+    needed = [name for name in own if not name.endswith("num_batches_tracked")]
+    prefixes = {name.removesuffix(end) for end in needed[:PREFIX_TRIALS] for name in tensors if name.endswith(end)}
+    counts = {prefix: sum(prefix + name in tensors for name in needed) for prefix in {"", *prefixes}}
+    whole = sorted(prefix for prefix, count in counts.items() if count == len(needed))
     if len(whole) > 1 and "" not in whole:
-        raise UserError(f"the file holds several encoders ({', '.join(whole)}). Save the one to be judged by itself.")
-    return "" if "" in whole else max(found, key=lambda prefix: (found[prefix], -len(prefix)))
+        raise UserError(f"the file holds several encoders ({', '.join(whole)}). Save one of them by itself.")
+    return "" if "" in whole else max(counts, key=lambda prefix: (counts[prefix], -len(prefix)))
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-
-
-CLASSIFIER = "fc."
-"""How the names of torchvision's classifier begin."""
+def _enumerate(names: list[str]) -> str:
+    return ", ".join(names[:LISTED_KEYS]) + (", …" if len(names) > LISTED_KEYS else "")
 
 
 def detectron2_name(name: str) -> str:
     """The name in Detectron2 of a weight of torchvision's ResNet.
 
-    What lies in no layer is the stem's; layerN is res(N+1), bnK is convK.norm, downsample.0 is the shortcut and
+    Weights outside the layers are the stem's; layerN is res(N+1), bnK is convK.norm, downsample.0 is the shortcut and
     downsample.1 its norm: layer1.0.bn2.weight → res2.0.conv2.norm.weight.
     """
-    found = re.fullmatch(r"layer(\d+)\.(\d+)\.(.+)", name)
-    place, rest = ("stem", name) if found is None else (f"res{int(found[1]) + 1}.{found[2]}", found[3])
-    rest = re.sub(r"^downsample\.0\.", "shortcut.", rest)
-    rest = re.sub(r"^downsample\.1\.", "shortcut.norm.", rest)
-    rest = re.sub(r"^bn(\d+)\.", r"conv\1.norm.", rest)
-    return f"{place}.{rest}"
+    match = re.fullmatch(r"layer(\d+)\.(\d+)\.(.+)", name)
+    place, rest = ("stem", name) if match is None else (f"res{int(match[1]) + 1}.{match[2]}", match[3])
+    rest = rest.replace("downsample.0.", "shortcut.").replace("downsample.1.", "shortcut.norm.")
+    return f"{place}." + re.sub(r"^bn(\d+)", r"conv\1.norm", rest)
 
 
-def torchvision_name(name: str) -> str:
-    """The name in torchvision of a weight of Detectron2's ResNet: the way back of `detectron2_name`."""
-    found = re.fullmatch(r"res(\d+)\.(\d+)\.(.+)", name)
-    place, rest = (
-        ("", name.removeprefix("stem.")) if found is None else (f"layer{int(found[1]) - 1}.{found[2]}.", found[3])
-    )
-    rest = re.sub(r"^shortcut\.norm\.", "downsample.1.", rest)
-    rest = re.sub(r"^shortcut\.", "downsample.0.", rest)
-    return place + re.sub(r"^conv(\d+)\.norm\.", r"bn\1.", rest)
+def matching_resnet(tensors: Mapping[str, Tensor]) -> str | None:
+    """The torchvision ResNet that has weights of exactly these names and shapes, its classifier left out."""
+    shapes = _shapes(tensors)
+    return next((name for name in IMAGENET_STEM if _resnet_shapes(name) == shapes), None)
 
 
-def torchvision_twin(tensors: Mapping[str, Tensor]) -> str | None:
-    """Which of torchvision's ResNets has weights of exactly these names and shapes, its classifier left out."""
-    wanted = {name: value.shape for name, value in tensors.items() if not name.startswith(CLASSIFIER)}
-    return next((name for name in IMAGENET_STEM if _shapes(name) == wanted), None)
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in tensors.items() if not name.startswith(CLASSIFIER)}
 
 
 @cache
-def _shapes(name: str) -> dict[str, torch.Size]:
-    tensors = fresh_resnet(name, torch.device("meta")).state_dict()
-    return {key: value.shape for key, value in tensors.items() if not key.startswith(CLASSIFIER)}
+def _resnet_shapes(name: str) -> dict[str, torch.Size]:
+    return _shapes(fresh_resnet(name, torch.device("meta")).state_dict())
 
 
 def fresh_resnet(name: str, device: torch.device | None = None) -> nn.Module:
-    """torchvision's ResNet of that name as anybody gets it, with its classifier; on `meta` it has shapes only."""
+    """torchvision's ResNet of that name, with its classifier; on `meta` it has shapes only."""
     with device or torch.device("cpu"):
         model: nn.Module = torchvision.models.get_model(name, weights=None)
     return model

@@ -16,7 +16,7 @@ from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork, RPNHead
 from torchvision.ops import roi_align
 
-from phinets.backbones import frozen
+from phinets.backbones import eval_mode
 from phinets.config.detection import Proposals
 from phinets.config.errors import UserError
 from phinets.detection.average_precision import Detections
@@ -76,7 +76,7 @@ CURE = (
 def _measure(encoder: nn.Module, backbone: Backbone, head: Head) -> None:
     """Set stride and channels, after the check that backbone and head compute the encoder's feature."""
     image = torch.rand(1, 3, PROBE_SIDE, PROBE_SIDE, generator=random_stream(0, "trial"))
-    with frozen(encoder):
+    with eval_mode(encoder):
         feature, feature_map = encoder(image), backbone(image)
         head_map = head(feature_map)
     same = head_map.ndim == 4 and feature.shape == head_map.shape[:2]
@@ -162,7 +162,7 @@ class Detector(nn.Module):
 
     def detect(self, images: Sequence[Tensor]) -> list[Detections]:
         """Detections on each image (3, h, w), in its own pixels; nothing is trained."""
-        with frozen(self):
+        with eval_mode(self):
             batch = self._batch(images)
             maps = {"0": self.trunk(batch.tensors)}
             proposals, _ = self.rpn(batch, maps)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
-from phinets.backbones.weights import CLASSIFIER, detectron2_name, fresh_resnet, torchvision_name
+from phinets.backbones.weights import CLASSIFIER, detectron2_name, fresh_resnet
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
 from phinets.export.artifact import Artifact, Source, Target, feature_difference, load_strict, quote
@@ -87,7 +87,8 @@ def _write(arrays: Arrays, file: BinaryIO) -> None:
 def _check(source: Source, fresh: nn.Module, path: Path) -> float:
     """Convert the file's names back to torchvision's, and load a fresh model."""
     arrays: Arrays = pickle.loads(path.read_bytes())["model"]
-    tensors: dict[str, Tensor] = {torchvision_name(key): torch.from_numpy(value) for key, value in arrays.items()}
+    names = {detectron2_name(name): name for name in fresh.state_dict()}
+    tensors: dict[str, Tensor] = {names.get(key, key): torch.from_numpy(value) for key, value in arrays.items()}
     load_strict(source, fresh, tensors)
     return feature_difference(source, fresh)
 

@@ -10,7 +10,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from phinets.backbones import SmallImageResNet, backbone
-from phinets.backbones.weights import fresh_resnet, torchvision_twin
+from phinets.backbones.weights import fresh_resnet, matching_resnet
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
 from phinets.export.artifact import Artifact, Source, Target, feature_difference, load_strict, quote
@@ -132,7 +132,7 @@ def torchvision_resnet(source: Source, target: str) -> str:
     Raises:
         UserError: there is none. The message says why, and which target to use.
     """
-    name, loaded_encoder = torchvision_twin(source.tensors()), source.loaded_encoder
+    name, loaded_encoder = matching_resnet(source.tensors()), source.loaded_encoder
     if name is None:
         raise UserError(
             f"'{loaded_encoder.backbone}' can't be exported to {target}: {_mismatch(loaded_encoder.module)}. Use --to "
