@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from phinets.backbones import IMAGENET_STEM, feature_width, require_room
+from phinets.backbones import IMAGENET_STEM, feature_width, warn_if_small
 from phinets.backbones import backbone as backbone_called
 from phinets.backbones.weights import load_weights, read_weights
 from phinets.config.continual import ContinualConfig
@@ -373,5 +373,5 @@ def _as_arguments(message: str) -> str:
 def build_encoder(loaded: LoadedEncoder, options: EncoderOptions) -> Encoder:
     """The encoder with its preprocessing, on its device; unset options are the run's."""
     size = image_size_of(options, loaded)
-    require_room(loaded.backbone, size)
+    warn_if_small(loaded.backbone, size)
     return Encoder(loaded, view_plan_of(options, loaded), size).to(pick_device(options.device))

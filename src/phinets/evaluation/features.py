@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from phinets.backbones import frozen, require_features
+from phinets.backbones import eval_mode, require_features
 from phinets.config.errors import UserError
 from phinets.config.plain import from_plain
 from phinets.config.run import EvalConfig
@@ -83,7 +83,7 @@ def feature_chunks(
     `prepare` turns a uint8 batch into the encoder's input.
     """
     for chunk in chunks:
-        with frozen(encoder):
+        with eval_mode(encoder):
             output = require_features(encoder(prepare(chunk.to(device))), len(chunk))
         yield output.float().cpu()
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets.backbones import feature_width, frozen, require_features
+from phinets.backbones import eval_mode, feature_width, require_features
 from phinets.config.errors import UserError
 from phinets.config.evaluation import FineTuning, PaperProbe
 from phinets.config.views import PLANS
@@ -81,7 +81,7 @@ def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = No
     rates = [rate * loader.loader.batch / 256 for rate in probe.rates]
     width = feature_width(encoder, extractor.size)
     first = fresh_heads(rates, width, loader.classes, random_stream(seed, "probe")).to(extractor.device)
-    with frozen(encoder):
+    with eval_mode(encoder):
         stream = _features(encoder, loader.stream(on_step))
         heads = train_heads(
             stream, first, lambda step: half_cosine(step / loader.steps), probe.momentum, probe.optimizer

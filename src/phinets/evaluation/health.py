@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from phinets.backbones import frozen
+from phinets.backbones import eval_mode
 from phinets.config.evaluation import HealthOptions
 from phinets.config.methods import EncoderName
 from phinets.config.record import Verdict
@@ -163,7 +163,7 @@ def _sample(learner: Learner, encoder: EncoderName, views: Views) -> Sample:
     """Features and codes of two views, a batch at a time."""
     f = learner.f if encoder == "fast" else learner.slow_encoder()
     chunks = []
-    with frozen(learner):
+    with eval_mode(learner):
         for x1, x2 in zip(views.first.split(BATCH_SIZE), views.second.split(BATCH_SIZE), strict=True):
             features = f.backbone(x1)
             chunks.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])

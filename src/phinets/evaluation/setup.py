@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from phinets.backbones import feature_width, require_room
+from phinets.backbones import feature_width, warn_if_small
 from phinets.config.errors import UserError
 from phinets.config.evaluation import EvalOptions
 from phinets.config.run import DataOptions, EvalConfig
@@ -120,7 +120,7 @@ def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
     options = resolve_options(options)
     loaded = load_encoder(place, options.encoder, options.backbone)
     name, source = _data(options, loaded)
-    require_room(loaded.backbone, source.image_size)
+    warn_if_small(loaded.backbone, source.image_size)
     feature_width(loaded.module, source.image_size)  # fails early for an encoder that gives no feature vectors
     extractor = FeatureExtractor(
         plan=view_plan_of(options, loaded),
