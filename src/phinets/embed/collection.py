@@ -39,50 +39,41 @@ class Collection:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return list(accumulate(map(len, self._sets), initial=0))
+        return list(accumulate(map(len, self.image_sets.values()), initial=0))
 
     @cached_property
-    def _names(self) -> list[str]:
-        return list(self.image_sets)
-
-    @cached_property
-    def _sets(self) -> list[ImageSet]:
-        return list(self.image_sets.values())
+    def _sets(self) -> list[tuple[str, ImageSet]]:
+        return list(self.image_sets.items())
 
     def batches(self, size: int) -> list[BatchRange]:
         """All images in order, `size` at a time; a batch ends where its set ends."""
-        sizes = enumerate(map(len, self._sets))
+        sizes = enumerate(map(len, self.image_sets.values()))
         return [BatchRange(i, first, min(first + size, n)) for i, n in sizes for first in range(0, n, size)]
 
     def fetch(self, batch: BatchRange) -> ImageBatch:
         """The usable images of a batch, and their row numbers."""
-        images, rows = self._sets[batch.image_set].images, torch.arange(batch.first, batch.stop)
+        images, rows = self._sets[batch.image_set][1].images, torch.arange(batch.first, batch.stop)
         fetched = images.fetch_usable(rows) if isinstance(images, Files) else images.fetch(rows)
         return fetched._replace(rows=fetched.rows + self._starts[batch.image_set])
 
-    def names(self, rows: Sequence[int]) -> list[str]:
-        """The paths of images in files; `train/17` for row 17 of a set in memory."""
-        return [
-            printable(images.images.paths[row]) if isinstance(images.images, Files) else f"{name}/{row}"
-            for name, images, row in map(self._locate, rows)
-        ]
+    def columns(self, rows: Sequence[int]) -> tuple[list[str], list[str], list[str]]:
+        """Names, splits and labels of images.
 
-    def splits(self, rows: Sequence[int]) -> list[str]:
-        """The splits: train, test or bank."""
-        if self.file_splits:
-            return [self.file_splits[row] for row in rows]
-        return [name for name, _, _ in map(self._locate, rows)]
+        Names are paths of files, and `train/17` for row 17 of a set in memory. Splits are train, test or bank. Labels
+        are class names, "" for an image without one.
+        """
+        names, splits, labels = [], [], []
+        for row, (split, images, place) in zip(rows, map(self._locate, rows), strict=True):
+            files, label = images.images, -1 if images.labels is None else int(images.labels[place])
+            names.append(printable(files.paths[place]) if isinstance(files, Files) else f"{split}/{place}")
+            splits.append(self.file_splits[row] if self.file_splits else split)
+            labels.append("" if label < 0 else self.classes[label])
+        return names, splits, labels
 
     def files(self, rows: Sequence[int]) -> list[str | None]:
         """The paths of image files; None for images in memory."""
-        located = ((images.images, row) for _, images, row in map(self._locate, rows))
-        return [os.fspath(images.paths[row]) if isinstance(images, Files) else None for images, row in located]
-
-    def labels(self, rows: Sequence[int]) -> list[str]:
-        """The class names, "" for images without a label."""
-        located = map(self._locate, rows)
-        numbers = [-1 if images.labels is None else int(images.labels[row]) for _, images, row in located]
-        return ["" if number < 0 else self.classes[number] for number in numbers]
+        located = ((images.images, place) for _, images, place in map(self._locate, rows))
+        return [os.fspath(images.paths[place]) if isinstance(images, Files) else None for images, place in located]
 
     def picture(self, row: int, side: int) -> Tensor:
         """One image for display: uint8 (3, side, side) from a file, unchanged from memory."""
@@ -97,23 +88,21 @@ class Collection:
 
     def _locate(self, row: int) -> tuple[str, ImageSet, int]:
         i = bisect_right(self._starts, row) - 1
-        return self._names[i], self._sets[i], row - self._starts[i]
+        return *self._sets[i], row - self._starts[i]
 
 
 def collect(splits: DataSplits, split: str) -> Collection:
     """One split of a data set, or `all`: train and test; files are sorted by path."""
     both = {"train": splits.train, "test": splits.test}
     chosen = both if split == "all" else {split: look_up("split", split, splits.splits)}
-    if not all(isinstance(images.images, Files) for images in chosen.values()):
+    sources = [images.images for images in chosen.values()]
+    files = [source for source in sources if isinstance(source, Files)]
+    if len(files) < len(sources):
         return Collection(chosen, splits.classes)
     origins = list(chain.from_iterable([name] * len(images) for name, images in chosen.items()))
-    paths = [path for images in chosen.values() if isinstance(images.images, Files) for path in images.images.paths]
+    paths = [path for source in files for path in source.paths]
     order = sorted(range(len(paths)), key=lambda i: os.fspath(paths[i]))
-    labels = torch.cat([_labels(images) for images in chosen.values()])[torch.tensor(order)]
-    side = next(images.images.side for images in chosen.values() if isinstance(images.images, Files))
-    merged = ImageSet(Files([paths[i] for i in order], side), labels)
+    unlabeled = (torch.full((len(images),), -1) for images in chosen.values())
+    labels = torch.cat([n if s.labels is None else s.labels for s, n in zip(chosen.values(), unlabeled, strict=True)])
+    merged = ImageSet(Files([paths[i] for i in order], files[0].side), labels[torch.tensor(order)])
     return Collection({split: merged}, splits.classes, tuple(origins[i] for i in order))
-
-
-def _labels(images: ImageSet) -> Tensor:
-    return torch.full((len(images),), -1) if images.labels is None else images.labels

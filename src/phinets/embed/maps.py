@@ -4,13 +4,14 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from phinets.config.errors import UserError
@@ -61,20 +62,21 @@ def map_of(embedding: Embedding, method: Method, title: str, thumbnails: int = 0
 
     PCA is fitted to all features; of many, an evenly spaced subset is shown.
     """
-    n, d = embedding.features.shape
-    require_map(n, d, method)
+    n, images = len(embedding.rows), embedding.collection
+    require_map(n, embedding.features.shape[1], method)
     chosen = evenly_spaced(n, TSNE_MAX if method == "tsne" else PCA_MAX)
     points, axes = project(embedding.features, chosen, method)
     rows = embedding.rows[chosen].tolist()
+    names, _, labels = images.columns(rows)
     some = f", {len(chosen)} of {n} shown" if len(chosen) < n else ""
     places = evenly_spaced(len(rows), thumbnails).tolist() if thumbnails else []
     return FeatureMap(
         points=points,
-        names=embedding.collection.names(rows),
-        labels=embedding.collection.labels(rows),
+        names=names,
+        labels=labels,
         axes=axes,
         title=f"{title}{some}",
-        thumbnails=[(place, _hwc(embedding.collection.picture(rows[place], SIDE))) for place in places],
+        thumbnails=[(place, _hwc(images.picture(rows[place], SIDE))) for place in places],
     )
 
 
@@ -112,7 +114,7 @@ def _queries(
 
 def _image(embedding: Embedding, place: int) -> LabeledImage:
     row = int(embedding.rows[place])
-    (name,), (label,) = embedding.collection.names([row]), embedding.collection.labels([row])
+    (name,), _, (label,) = embedding.collection.columns([row])
     return LabeledImage(name=name, label=label, picture=_hwc(embedding.collection.picture(row, SIDE)))
 
 
@@ -131,25 +133,12 @@ def _unit_chunks(features: Rows) -> Iterator[NDArray[np.float64]]:
         yield F.normalize(chunk.double(), dim=1).numpy()
 
 
-class PrincipalComponents(NamedTuple):
-    """The principal components of unit vectors."""
+def fit_pca(features: Rows, components: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The exact PCA of unit vectors, by their covariance, which is summed `ROWS` rows at a time.
 
-    mean: NDArray[np.float64]
-    """(d,)."""
-    components: NDArray[np.float64]
-    """(components, d), of unit length, the strongest first."""
-    variance_ratio: NDArray[np.float64]
-    """(components,): shares of the total variance; zeros where there is no variance."""
-
-    def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points (n, d) → (n, components)."""
-        return (points - self.mean) @ self.components.T
-
-
-def fit_pca(features: Rows, components: int) -> PrincipalComponents:
-    """The exact principal components of unit vectors, by their covariance, which is summed `ROWS` rows at a time.
-
-    Fixed signs (the largest entry of each component is positive) make the map reproducible.
+    Returns:
+        The mean (d,); the axes (components, d), the strongest first, each with a positive largest entry, so that maps
+        are reproducible; and their shares of the variance (components,), zeros where there is no variance.
     """
     n, d = features.shape
     mean = sum((chunk.sum(0) for chunk in _unit_chunks(features)), np.zeros(d)) / n
@@ -159,30 +148,29 @@ def fit_pca(features: Rows, components: int) -> PrincipalComponents:
     variances, vectors = np.linalg.eigh(covariance)
     axes = vectors.T[::-1][:components]
     largest = np.take_along_axis(axes, np.abs(axes).argmax(1, keepdims=True), 1)
-    ratio = variances[::-1][:components].clip(0) / (np.trace(covariance) or 1.0)
-    return PrincipalComponents(mean, axes * np.where(largest < 0, -1.0, 1.0), ratio)
+    shares = variances[::-1][:components].clip(0) / (np.trace(covariance) or 1.0)
+    return mean, axes * np.where(largest < 0, -1.0, 1.0), shares
 
 
 def tsne(points: NDArray[np.float64], perplexity: float = 30.0, seed: int = 0) -> NDArray[np.float32]:
-    """scikit-learn's t-SNE, initialized by PCA: points (n, d) → (n, 2); the same for the same points and seed."""
+    """scikit-learn's t-SNE, initialized by PCA: points (n, d) → (n, 2); the same for the same points and seed.
+
+    One thread: its short parallel sections wait for each other, ten times as long where other processes are busy.
+    """
     perplexity = min(perplexity, (len(points) - 1) / 3)
     scale = points.std() or 1.0
     model = TSNE(2, perplexity=perplexity, init="pca", random_state=seed, learning_rate="auto", n_jobs=1)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", RuntimeWarning)  # the initial PCA of equal points divides by zero
         return np.asarray(model.fit_transform(points / scale), np.float32)
 
 
 def project(features: Rows, chosen: NDArray[np.int64], method: Method) -> tuple[NDArray[np.floating], tuple[str, str]]:
     """The chosen features in two dimensions, (n, 2), and the names of the axes."""
-    n, d = features.shape
-    pca = fit_pca(features, min(n, d, 2 if method == "pca" else TSNE_COMPONENTS))
-    points = pca.transform(unit_vectors(features[chosen]))
+    d = features.shape[1]
+    mean, axes, shares = fit_pca(features, min(d, 2 if method == "pca" else TSNE_COMPONENTS))
+    points = (unit_vectors(features[chosen]) - mean) @ axes.T
     if method == "tsne":
         return tsne(points), ("t-SNE 1", "t-SNE 2")
-    shares = [*pca.variance_ratio.tolist(), 0.0]
-    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # a single image has one component
-    return points, (
-        f"PCA 1 ({100 * shares[0]:.1f} % of the variance)",
-        f"PCA 2 ({100 * shares[1]:.1f} % of the variance)",
-    )
+    first, second = (f"PCA {i + 1} ({100 * share:.1f} % of the variance)" for i, share in enumerate(shares))
+    return points, (first, second)

@@ -173,12 +173,12 @@ def write_npz(file: BinaryIO, table: Embedding) -> None:
     """paths, splits, labels and classes as text, features as float32 (n, d), `about` as JSON; always the same bytes."""
     images = table.collection
     with ZipFile(file, "w") as archive:
-        for name, words in (("paths", images.names), ("splits", images.splits), ("labels", images.labels)):
-            longest = max(max(map(len, words(rows))) for _, rows in table.groups())
-            kind = np.dtype(f"<U{max(1, longest)}")
+        lengths = [[max(map(len, column)) for column in images.columns(rows)] for _, rows in table.groups()]
+        for column, name in enumerate(("paths", "splits", "labels")):
+            kind = np.dtype(f"<U{max(1, *(longest[column] for longest in lengths))}")
             with _member(archive, name, kind, (len(table.rows),)) as member:
                 for _, rows in table.groups():
-                    member.write(np.array(words(rows), dtype=kind).tobytes())
+                    member.write(np.array(images.columns(rows)[column], dtype=kind).tobytes())
         about = np.array(json.dumps(table.about, ensure_ascii=False))
         for name, array in (("classes", np.array(images.classes, dtype=np.str_)), ("about", about)):
             with _member(archive, name, array.dtype, array.shape) as member:
@@ -206,8 +206,7 @@ def write_parquet(file: BinaryIO, table: Embedding) -> None:
     with parquet.ParquetWriter(file, schema) as writer:
         for features, rows in table.groups():
             lists = arrow.FixedSizeListArray.from_arrays(arrow.array(features.ravel()), width)
-            text = images.names(rows), images.splits(rows), images.labels(rows)
-            writer.write_table(arrow.table([*text, lists], schema=schema), row_group_size=ROW_GROUP)
+            writer.write_table(arrow.table([*images.columns(rows), lists], schema=schema), row_group_size=ROW_GROUP)
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO, Embedding], None]] = {".npz": write_npz, ".parquet": write_parquet}
