@@ -13,7 +13,7 @@ import tyro
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics.basins import UNDECIDED, Basins, Box, basins, destinations
+from phinets.dynamics.basins import NO_SINK, Basins, Box, basins, destinations
 from phinets.dynamics.systems import Floats, PhiNet, Version
 
 NEAR = 1e-3
@@ -97,7 +97,7 @@ def _end(system: PhiNet, found: Basins, point: int) -> int:
     start, long = (found.psi[psi], found.gamma[gamma]), 100 / system.rho
     path = solve_ivp(rate, (0, long), start, method="LSODA", jac=slope, rtol=1e-8, atol=1e-8 * system.rho)
     away = [np.max(np.abs(path.y[:, -1] - np.array(sink.state))) for sink in found.sinks]
-    return int(np.argmin(away)) if min(away) < 1e-2 * system.rho**0.5 else UNDECIDED
+    return int(np.argmin(away)) if min(away) < 1e-2 * system.rho**0.5 else NO_SINK
 
 
 def _clear(system: PhiNet, found: Basins, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -116,6 +116,16 @@ def test_flow_is_told_in_tables_and_drawn_but_not_over_another_picture(tmp_path:
     assert said([*words, "--overwrite"], capsys)[0] == 0
 
 
+def test_a_wide_table_is_printed_in_full_on_a_narrow_terminal(capsys: Capture, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = said(["dynamics", "train", "--time", "0.4", "--dim", "2"], capsys)
+    assert code == 0
+    heading, *rows = out.splitlines()[:4]
+    assert heading.split()[:2] == ["rate", "steps"]
+    assert [row.split()[:2] for row in rows] == [["0.02", "20"], ["0.01", "40"], ["0.005", "80"]]
+    assert "…" not in out
+
+
 def test_the_picture_has_one_panel_of_norms_and_one_for_each_kind_of_eigenvalue() -> None:
     system = MatrixFlow()
     start = {"W_f": np.eye(2), "W_g": np.array([[0.1, 0.5], [0.0, 0.2]]), "W_h": np.eye(2)}

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from phinets.config.errors import UserError
 from phinets.dynamics import basins as maps
 from phinets.dynamics.basins import (
-    UNDECIDED,
+    NO_SINK,
     Basins,
     Box,
     Labels,
@@ -143,7 +143,7 @@ def test_off_the_parabola_starts_end_where_scipy_takes_them(version: Version, rh
     labels = destinations(system, starts, rtol=1e-4)
     clear = np.all(_around(system, starts) == labels[:, None], axis=1)
     assert clear.sum() >= 14
-    assert UNDECIDED not in labels[clear]
+    assert NO_SINK not in labels[clear]
     assert {bool(each) for each in below[clear]} == {True, False}
     for k in np.flatnonzero(clear):
         assert labels[k] == _end_by_logarithm(system, starts[:, k]), starts[:, k]
@@ -203,14 +203,14 @@ def test_simsiam_keeps_what_starts_above_its_source_and_nothing_else() -> None:
     system = SimSiam(rho=0.03)
     origin, source, sink = (each.psi for each in equilibria(system))
     psi = np.array([-5.0, -1e-9, origin, np.nextafter(source, 0), source, np.nextafter(source, 1), sink, 5.0])
-    assert destinations(system, psi[None]).tolist() == [0, 0, 0, 0, UNDECIDED, 1, 1, 1]
+    assert destinations(system, psi[None]).tolist() == [0, 0, 0, 0, NO_SINK, 1, 1, 1]
     found = simsiam_basins(PhiNet(rho=0.03), Box(), 101)
     assert found.non_collapsed == np.mean(found.psi > source)
     assert np.ptp(found.labels, axis=0).max() == 0
 
 
 def test_simsiam_where_its_two_meet_has_one_sided_ends_that_nobody_calls_a_sink() -> None:
-    assert destinations(SimSiam(rho=0.1), np.array([[0.1, 0.3]])).tolist() == [0, UNDECIDED]
+    assert destinations(SimSiam(rho=0.1), np.array([[0.1, 0.3]])).tolist() == [0, NO_SINK]
 
 
 def test_on_the_axis_psi_0_everything_collapses() -> None:
@@ -237,7 +237,7 @@ def test_a_start_on_a_saddle_is_undecided() -> None:
             return np.where(np.all(state == there, axis=0), 0.0, PhiNet.flow(self, state))
 
     starts = np.array([flow["saddle"].state, flow["sink"].state]).T
-    assert destinations(Still(version="published", rho=0.003), starts).tolist() == [UNDECIDED, 2]
+    assert destinations(Still(version="published", rho=0.003), starts).tolist() == [NO_SINK, 2]
 
 
 @pytest.mark.parametrize("system", MANY, ids=repr)
@@ -278,7 +278,7 @@ def _nothing_leaves(system: System, center: Floats, scale: Floats) -> None:
 def test_starts_from_far_away_are_followed_too() -> None:
     system = PhiNet()
     starts = np.array([[1e6, -1e6, 1e6, 3.0], [1e6, 1e6, -1e6, 1e6]])
-    assert UNDECIDED not in destinations(system, starts)
+    assert NO_SINK not in destinations(system, starts)
 
 
 def test_shares_add_up_and_count_what_the_map_shows() -> None:
@@ -286,7 +286,7 @@ def test_shares_add_up_and_count_what_the_map_shows() -> None:
     assert sum(found.shares) + found.undecided / 441 == pytest.approx(1)
     collapsed = [number for number, sink in enumerate(found.sinks) if sink.collapsed]
     assert found.non_collapsed == pytest.approx(np.mean(~np.isin(found.labels, collapsed)))
-    doubtful = replace(found, labels=np.full_like(found.labels, UNDECIDED))
+    doubtful = replace(found, labels=np.full_like(found.labels, NO_SINK))
     assert (doubtful.non_collapsed, doubtful.undecided) == (0, 441)
     assert isinstance(doubtful, Basins)
 

@@ -5,8 +5,8 @@ import pytest
 
 from phinets.dynamics.commutators import (
     NAMES,
-    PRINTED,
-    RIGHT,
+    PRINTED_EQUATIONS,
+    RIGHT_EQUATIONS,
     SymmetricWeights,
     absent_terms,
     block_errors,
@@ -42,7 +42,7 @@ def somewhere(version: Version, seed: int) -> tuple[dict[str, Floats], Symmetric
 def test_the_right_equations_are_the_exact_derivative(version: Version, seed: int) -> None:
     weights, at = somewhere(version, seed)
     exact = exact_rates(flow(version), weights)
-    for name, terms in RIGHT[version].items():
+    for name, terms in RIGHT_EQUATIONS[version].items():
         np.testing.assert_allclose(sum_terms(terms, at), exact[name], rtol=0, atol=1e-10)
 
 
@@ -71,7 +71,7 @@ def test_the_printed_first_equation_is_right_for_the_printed_flow_alone_and_the_
     for version in VERSIONS:
         weights, at = somewhere(version, seed)
         exact = exact_rates(flow(version), weights)
-        off = {name: np.abs(sum_terms(terms, at) - exact[name]).max() for name, terms in PRINTED.items()}
+        off = {name: np.abs(sum_terms(terms, at) - exact[name]).max() for name, terms in PRINTED_EQUATIONS.items()}
         assert (off["C1"] < 1e-10) == (version == "published")
         assert min(off["C2"], off["C3"]) > 1e-2
 
@@ -80,7 +80,7 @@ def test_a_printed_equation_becomes_right_when_what_is_wrong_in_it_is_exchanged(
     weights, at = somewhere("published", 1)
     exact = exact_rates(flow("published"), weights)
     for name in NAMES:
-        printed, right = PRINTED[name], RIGHT["published"][name]
+        printed, right = PRINTED_EQUATIONS[name], RIGHT_EQUATIONS["published"][name]
         right_words = [term for term, word in classify_terms(printed, right, at).items() if word == "right"]
         corrections = absent_terms(printed, right, at)
         assert len(right_words) + len(corrections) == len(right)
@@ -134,7 +134,7 @@ def test_more_weight_decay_lifts_the_smallest_eigenvalue_by_at_least_twice_as_mu
 def test_where_the_weights_commute_nothing_moves_apart(version: Version) -> None:
     weights = {"W_f": np.diag([0.5, 0.3, 0.1]), "W_g": np.diag([0.2, 0.9, -0.4]), "W_h": np.diag([0.7, -0.3, 0.2])}
     for rate in (
-        *(sum_terms(terms, symmetric_weights(flow(version), weights)) for terms in RIGHT[version].values()),
+        *(sum_terms(terms, symmetric_weights(flow(version), weights)) for terms in RIGHT_EQUATIONS[version].values()),
         *exact_rates(flow(version), weights).values(),
     ):
         assert not rate.any()

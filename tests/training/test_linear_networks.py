@@ -38,7 +38,7 @@ def test_with_the_expected_loss_the_distance_from_the_flow_halves_with_the_learn
     rates = [0.04, 0.02, 0.01]
     found = at_rates(system, rates)
     assert found[0] < 0.1
-    assert order(np.array(rates), np.array(found)) == pytest.approx(1, abs=0.1)
+    assert order(rates, found) == pytest.approx(1, abs=0.1)
 
 
 def test_the_published_flow_is_not_what_training_follows() -> None:
@@ -60,7 +60,7 @@ def test_the_noise_of_samples_falls_with_the_root_of_the_batch() -> None:
 def test_the_noise_of_samples_falls_with_the_root_of_the_learning_rate() -> None:
     rates = [0.04, 0.01]
     found = at_rates(EVERY[0], rates, batch=2, runs=40)
-    assert order(np.array(rates), np.array(found)) == pytest.approx(0.5, abs=0.15)
+    assert order(rates, found) == pytest.approx(0.5, abs=0.15)
 
 
 @pytest.mark.parametrize("system", EVERY, ids=lambda system: type(system).__name__)

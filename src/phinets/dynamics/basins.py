@@ -16,7 +16,7 @@ from phinets.dynamics.systems import AboveParabola, BelowParabola, Floats, PhiNe
 Labels = NDArray[np.int64]
 BasinTest = Callable[[Floats], NDArray[np.bool_]]
 """Which of the states (k, m) surely end in a certain sink."""
-UNDECIDED = -1
+NO_SINK = -1
 """The label of a state for which no sink was reached."""
 STEPS = 20_000
 """After this number of steps a state is undecided: it started on a saddle or on the border of two basins."""
@@ -97,7 +97,7 @@ def _trapping_regions(system: System, sinks: Mapping[int, Floats]) -> dict[int, 
 
 def _labels(system: System, starts: Floats, regions: Mapping[int, BasinTest], rtol: float) -> Labels:
     """The label of the region that each start enters first."""
-    labels = np.full(starts.shape[1], UNDECIDED)
+    labels = np.full(starts.shape[1], NO_SINK)
     tolerance = Tolerance(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
     for first in range(0, starts.shape[1], BLOCK):
         block = labels[first : first + BLOCK]
@@ -157,7 +157,7 @@ def _labels_on_line(system: SimSiam, psi: Floats) -> Labels:
     points = equilibria(system)
     psis = np.array([each.psi for each in points])
     number = {each: k for k, each in enumerate(sinks_of(system))}
-    label = np.array([UNDECIDED, *(number.get(each, UNDECIDED) for each in points), UNDECIDED])
+    label = np.array([NO_SINK, *(number.get(each, NO_SINK) for each in points), NO_SINK])
     ends = np.concatenate([[psis[0] - 1], psis, [psis[-1] + 1]])
     rises = system.flow((ends[1:] + ends[:-1])[None] / 2)[0] > 0
     gap = np.searchsorted(psis, psi)
@@ -221,7 +221,7 @@ class Basins:
     @property
     def undecided(self) -> int:
         """The number of starts for which no sink was reached: on a border, on a saddle, or on a cycle."""
-        return int(np.sum(self.labels == UNDECIDED))
+        return int(np.sum(self.labels == NO_SINK))
 
 
 def basins(system: AnySystem, box: Box, grid: int = 401, start: Mapping[str, float] | None = None) -> Basins:
@@ -265,5 +265,5 @@ def _initial_states(system: AnySystem, psi: Floats, gamma: Floats, start: Mappin
 def _border_points(labels: Labels) -> NDArray[np.bool_]:
     """Which points have one of their eight neighbors in another basin, or are undecided."""
     several = maximum_filter(labels, 3, mode="nearest") != minimum_filter(labels, 3, mode="nearest")
-    border: NDArray[np.bool_] = several | (labels == UNDECIDED)
+    border: NDArray[np.bool_] = several | (labels == NO_SINK)
     return border

@@ -32,7 +32,7 @@ TOKEN = re.compile(r"C[₁₂₃]|[23IsρΦGH()+−²]")
 Equations = Mapping[str, tuple[str, ...]]
 """The terms of Ċ₁, Ċ₂, Ċ₃: each a formula that is linear in one commutator."""
 
-PRINTED: Equations = {
+PRINTED_EQUATIONS: Equations = {
     "C1": (
         "−3ρC₁", "s(C₃HΦ + ΦHC₃)", "s(HC₃Φ + ΦC₃H)", "s(C₃G²H + HG²C₃)Φ", "−s(HG²HC₁ + C₁HG²H)", "−s(H²C₁ + C₁H²)",
         "sΦ(C₃G²H + HG²C₃)", "HC₁ + C₁H", "−(C₃Φ + ΦC₃)", "−(C₃ΦG + GΦC₃)", "C₁HG + GHC₁", "−s(HΦC₂ + C₂ΦH)", "ΦC₂",
@@ -49,10 +49,10 @@ _RIGHT_C2 = (
     "−s(H(I+G²)HC₂ + C₂H(I+G²)H)", "−sΦH(C₃G + GC₃)H",
 )  # fmt: skip
 _RIGHT_C3 = ("s(I+G²)HC₁", "−s(I+G²)C₃Φ", "−(I+G)C₁")
-RIGHT: Mapping[Version, Equations] = {
-    "published": {"C1": PRINTED["C1"], "C2": _RIGHT_C2, "C3": ("−2ρC₃", "(I − sH)C₂H", *_RIGHT_C3)},
+RIGHT_EQUATIONS: Mapping[Version, Equations] = {
+    "published": {"C1": PRINTED_EQUATIONS["C1"], "C2": _RIGHT_C2, "C3": ("−2ρC₃", "(I − sH)C₂H", *_RIGHT_C3)},
     "corrected": {
-        "C1": (*(term for term in PRINTED["C1"] if term != "−s(HΦC₂ + C₂ΦH)"), "−sG(HΦC₂ + C₂ΦH)", "−sC₁HΦH"),
+        "C1": (*(term for term in PRINTED_EQUATIONS["C1"] if term != "−s(HΦC₂ + C₂ΦH)"), "−sG(HΦC₂ + C₂ΦH)", "−sC₁HΦH"),
         "C2": _RIGHT_C2,
         "C3": ("−2ρC₃", "(I − sGH)C₂H", "−sC₃HΦH", *_RIGHT_C3),
     },
@@ -178,7 +178,7 @@ def right_blocks(version: Version, at: SymmetricWeights) -> dict[str, Floats]:
     """K₁₁ … K₃₃ that follow from the right equations; 3ρ is taken off the diagonal, so K₃₃ holds a −ρ."""
     size = len(at.Phi) ** 2
     blocks = {}
-    for i, terms in enumerate(RIGHT[version].values(), 1):
+    for i, terms in enumerate(RIGHT_EQUATIONS[version].values(), 1):
         for j, name in enumerate(NAMES, 1):
             operators = (at.operator(term) for term in terms if _commutator_of(term) == name)
             whole = sum(operators, np.zeros((size, size)))

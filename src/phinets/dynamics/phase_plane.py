@@ -6,6 +6,7 @@ from warnings import catch_warnings
 
 import numpy as np
 from scipy.integrate import solve_ivp
+from scipy.interpolate import BarycentricInterpolator
 
 from phinets.config.errors import UserError
 from phinets.dynamics.basins import FARTHEST, Box
@@ -82,15 +83,13 @@ def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats
     The time limit is 200/ρ: the slowest decay is of the order of ρ.
     """
     points = equilibria(system)
-    states_at_rest = np.array([point.state for point in points])
-    apart = np.linalg.norm(states_at_rest[:, None] - states_at_rest[None], axis=-1) + np.where(
-        np.eye(len(points)), np.inf, 0
-    )
+    places = np.array([point.state for point in points])
+    apart = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(points), np.inf))
     radius = np.minimum(NEAR, apart.min(axis=1) / 100)
     sinks = np.array([point.kind == "sink" for point in points])
 
     def outside(time: float, state: Floats) -> float:
-        return float((np.linalg.norm(state - states_at_rest[sinks], axis=1) / radius[sinks]).min() - 1)
+        return float((np.linalg.norm(state - places[sinks], axis=1) / radius[sinks]).min() - 1)
 
     outside.terminal = True  # type: ignore[attr-defined]
     with catch_warnings(action="ignore"):  # a failure raises below
@@ -99,13 +98,10 @@ def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats
             method="LSODA", rtol=1e-9, atol=1e-12, events=outside,
         )  # fmt: skip
     if not solution.success:
-        raise UserError(
-            f"the start {tuple(map(float, start))} could not be integrated: it is too far out. Start nearer to 0."
-        )
-    states: Floats = solution.y
-    off = np.linalg.norm(states[:, -1] - states_at_rest, axis=1) / radius
-    nearest = int(off.argmin())
-    return states, points[nearest] if off[nearest] <= 1.01 and sinks[nearest] else None
+        raise UserError(f"the start {tuple(map(float, start))} is too far out to be integrated. Start nearer to 0.")
+    distances = np.linalg.norm(solution.y[:, -1] - places, axis=1) / radius
+    nearest = int(distances.argmin())
+    return solution.y, points[nearest] if distances[nearest] <= 1.01 and sinks[nearest] else None
 
 
 def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tuple[Floats, Floats]:
@@ -149,9 +145,6 @@ def saddle_arms(
     return lower, upper
 
 
-PIECES = 4000
-
-
 def stable_border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -> tuple[Floats, Floats]:
     """Both arms (2, n) of a saddle's stable manifold as a border of basins; the first with γ below the saddle's.
 
@@ -161,7 +154,7 @@ def stable_border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -
     def margin(state: Floats) -> float:
         return float(min(gamma_max - abs(state[1]), 2 / system.s - abs(state[0])))
 
-    lengths = np.linspace(0, 2 * gamma_max, PIECES + 1)
+    lengths = np.linspace(0, 2 * gamma_max, 4001)
     return saddle_arms(system, saddle, np.array([1 / system.s, 1.0]), margin, lengths)
 
 
@@ -170,23 +163,20 @@ def border_crossing(arm: Floats, variable: int, value: float) -> float:
 
     variable: 0 for ψ, 1 for γ. Cubic interpolation between the arm's points, 3/1000 apart.
     """
-    over = arm[variable] - value
-    crossings = np.flatnonzero(over[1:] * over[:-1] <= 0)
+    offset = arm[variable] - value
+    crossings = np.flatnonzero(offset[1:] * offset[:-1] <= 0)
     if not len(crossings) or arm.shape[1] < 4:
         return float("nan")
-    k = int(np.clip(crossings[0] - 1, 0, arm.shape[1] - 4))
-    xs, ys = arm[variable, k : k + 4], arm[1 - variable, k : k + 4]
-    weights = [np.prod([(value - b) / (a - b) for j, b in enumerate(xs) if j != i]) for i, a in enumerate(xs)]
-    return float(np.dot(weights, ys))
+    first = int(np.clip(crossings[0] - 1, 0, arm.shape[1] - 4))
+    near = arm[:, first : first + 4]
+    return float(BarycentricInterpolator(near[variable], near[1 - variable])(value))
 
 
 def smallest_escaping_psi(system: PhiNet, saddle: Equilibrium, gammas: Sequence[float]) -> list[float]:
     """The border's ψ for each γ(0), above which a start escapes the collapse; NaN where the border is beyond 2/s."""
     lower, upper = stable_border(system, saddle, gamma_max=max(6.0, 1.2 * max(map(abs, gammas))))
-    middle = saddle["gamma"]
+    over = [gamma - saddle["gamma"] for gamma in gammas]
     return [
-        saddle.psi
-        if abs(gamma - middle) < 10 * FIRST
-        else border_crossing(upper if gamma > middle else lower, 1, gamma)
-        for gamma in gammas
+        border_crossing(upper if off > 0 else lower, 1, gamma) if abs(off) >= 10 * FIRST else saddle.psi
+        for gamma, off in zip(gammas, over, strict=True)
     ]

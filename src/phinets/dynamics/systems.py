@@ -24,19 +24,12 @@ POSITIVE = {"rho": "0.03", "tau": "1, which is SimSiam", "kappa": "0.33"}
 
 
 class System(Protocol):
-    """A flow of k variables with strength of augmentation σ² and weight decay ρ."""
+    """A flow of k variables with weight decay ρ."""
 
     variables: ClassVar[tuple[str, ...]]
 
     @property
-    def sigma2(self) -> float: ...
-
-    @property
     def rho(self) -> float: ...
-
-    @property
-    def s(self) -> float:
-        """1 + σ²."""
 
     def flow(self, state: Floats) -> Floats:
         """Time derivative of each variable: (k, …) → (k, …)."""

@@ -5,7 +5,7 @@ automatic differentiation: of the expected loss, or of its mean over a batch of 
 As η shrinks the path nears the flow: like η with the expected loss, like √(η/batch) once the samples' noise is larger.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +16,6 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet, Weights
 from phinets.dynamics.matrix_trajectories import Trajectory, eigenvalues
-from phinets.dynamics.systems import Floats
 
 MARKS = 20
 """Times, beside 0, at which a path is kept and compared."""
@@ -64,7 +63,9 @@ def sgd_trajectories(system: MatrixSystem, start: Weights, plan: Plan) -> list[T
     with _one_thread():
         for step in range(1, plan.steps + 1):
             optimizer.zero_grad()
-            _loss(system, trained, plan.batch, random).backward()
+            batch = plan.batch
+            loss = sampled_loss(system, trained, batch, random) if batch else expected_loss(system, trained)
+            loss.backward()
             optimizer.step()
             if isinstance(system, MatrixByol | MatrixXPhiNet):
                 trained["W_s"].lerp_(trained["W_f"].detach(), plan.rate * system.kappa)
@@ -83,10 +84,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _loss(system: MatrixSystem, w: Mapping[str, Tensor], batch: int | None, random: torch.Generator) -> Tensor:
-    return expected_loss(system, w) if batch is None else sampled_loss(system, w, batch, random)
 
 
 def _paths(kept: Mapping[str, list[Tensor]], plan: Plan) -> list[Trajectory]:
@@ -149,8 +146,8 @@ def deviations(path: Trajectory, flow: Trajectory) -> dict[str, float]:
     }
 
 
-def order(rates: Floats, values: Floats) -> float | None:
-    """The p of values ~ ratesᵖ, by least squares; None where a value is 0, as from weights that rest."""
-    if not np.all(values > 0):
+def order(rates: Sequence[float], values: Sequence[float]) -> float | None:
+    """The p of values ~ ratesᵖ, by least squares; None where a value is 0, as from weights that do not move."""
+    if min(values) <= 0:
         return None
     return float(np.polyfit(np.log(rates), np.log(values), 1)[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 
 from phinets.cli.command import Outcome, parse_words
-from phinets.cli.dynamics.options import FlowOptions, SystemOptions, print_lines, print_table
+from phinets.cli.dynamics.options import BOX, FlowOptions, SystemOptions, print_lines, print_table
 from phinets.cli.output import require_free, save_figure
 from phinets.config.errors import UserError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from phinets.dynamics.equilibria import Equilibrium
 
 MAP_FORMATS = (".png", ".svg", ".pdf", ".npz")
-BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
 
 
 @dataclass(frozen=True)
@@ -46,19 +45,12 @@ def equilibria_command(words: list[str]) -> Outcome:
 
 
 def _show_equilibria(console: Console, points: "Sequence[Equilibrium]") -> None:
-    """One line each, never shortened: a truncated number would be another number."""
-    rows = [[*points[0].variables, "kind", "eigenvalues"]]
+    rows = []
     for point in points:
-        values = (f"{value:.8g}" for value in point.state)
-        kind = point.kind + ", collapsed" * point.collapsed
-        rows.append([*values, kind, "  ".join(map(_short, point.eigenvalues))])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    print_lines(console, *(line.rstrip() for line in lines))
-
-
-def _short(value: complex) -> str:
-    return f"{value.real:.4g}" if value.imag == 0 else f"{value.real:.4g}{value.imag:+.4g}i"
+        eigenvalues = [f"{each.real:.4g}" + (f"{each.imag:+.4g}i" if each.imag else "") for each in point.eigenvalues]
+        values = [f"{value:.8g}" for value in point.state]
+        rows.append([*values, point.kind + ", collapsed" * point.collapsed, "  ".join(eigenvalues)])
+    print_table(console, [*points[0].variables, "kind", "eigenvalues"], rows)
 
 
 def _gamma(point: "Equilibrium", digits: int) -> str:
@@ -170,11 +162,8 @@ def basins_command(words: list[str]) -> Outcome:
 
 def _plain_basins(basin_map: "Basins") -> dict[str, Any]:
     shares = zip(basin_map.sinks, basin_map.shares, strict=True)
-    return {
-        "sinks": [sink.plain() | {"share": share} for sink, share in shares],
-        "non_collapsed": basin_map.non_collapsed,
-        "undecided": basin_map.undecided,
-    }
+    sinks = [sink.plain() | {"share": share} for sink, share in shares]
+    return {"sinks": sinks, "non_collapsed": basin_map.non_collapsed, "undecided": basin_map.undecided}
 
 
 def _write_basins(path: Path, basin_map: "Basins", simsiam: "Basins") -> None:

@@ -24,7 +24,7 @@ MOST_STEPS = 2_000_000
 
 
 @dataclass(frozen=True)
-class MatrixFlow(MatrixFlowOptions):
+class FlowOptions(MatrixFlowOptions):
     """Integrate a matrix flow: commutators, the parabola, symmetry, and eigenvalues beside the reduced equations.
 
     Example: phinets dynamics flow --rho 0.03 --dim 4 --input-dim 6 --seed 1 --time 400 --out flow.png
@@ -47,7 +47,7 @@ class MatrixFlow(MatrixFlowOptions):
 
 def flow_command(words: list[str]) -> Outcome:
     """Integrate, measure and draw."""
-    options = parse_words(MatrixFlow, "dynamics flow", words)
+    options = parse_words(FlowOptions, "dynamics flow", words)
     require_free(options.out, options.overwrite)
     import numpy as np
 
@@ -124,7 +124,7 @@ def _show_flow(console: Console, document: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class MatrixTrain(MatrixFlowOptions):
+class TrainOptions(MatrixFlowOptions):
     """Train by SGD at a learning rate, its half, its quarter …: the trajectories approach the flow.
 
     Example: phinets dynamics train --rate 0.02 --halvings 2 --time 10 --batch 64
@@ -160,8 +160,8 @@ class MatrixTrain(MatrixFlowOptions):
 
 def train_command(words: list[str]) -> Outcome:
     """Train at each rate and compare with the flow."""
-    options = parse_words(MatrixTrain, "dynamics train", words)
-    from phinets.training.linear_networks import Plan
+    options = parse_words(TrainOptions, "dynamics train", words)
+    from phinets.training.linear_networks import Plan, order
 
     weights = options.weights()
     runs = 1 if options.batch is None else options.runs
@@ -171,11 +171,13 @@ def train_command(words: list[str]) -> Outcome:
     rows = [_train_row(options, plan, weights) for plan in plans]
     document = options.plain(weights) | {"time": options.time, "batch": options.batch, "runs": runs, "rows": rows}
     if len(rows) > 1:
-        document["order"] = {measure: _order(rows, options.version, measure) for measure in MEASURES}
+        side = options.version if options.version in rows[0] else "corrected"
+        means = {measure: [row[side][measure]["mean"] for row in rows] for measure in MEASURES}
+        document["order"] = {measure: order([plan.rate for plan in plans], means[measure]) for measure in MEASURES}
     return Outcome(document, lambda console: _show_train(console, document))
 
 
-def _train_row(options: MatrixTrain, plan: Any, weights: "dict[str, Floats]") -> dict[str, Any]:
+def _train_row(options: TrainOptions, plan: Any, weights: "dict[str, Floats]") -> dict[str, Any]:
     """One learning rate: distances from the flow, in both versions where there are two."""
     import numpy as np
 
@@ -193,15 +195,6 @@ def _train_row(options: MatrixTrain, plan: Any, weights: "dict[str, Floats]") ->
             values = [distance[measure] for distance in distances]
             row[version][measure] = {"mean": float(np.mean(values)), "std": float(np.std(values))}
     return row
-
-
-def _order(rows: list[dict[str, Any]], version: str, measure: str) -> float | None:
-    import numpy as np
-
-    from phinets.training.linear_networks import order
-
-    side = version if version in rows[0] else "corrected"
-    return order(np.array([row["rate"] for row in rows]), np.array([row[side][measure]["mean"] for row in rows]))
 
 
 def _show_train(console: Console, document: dict[str, Any]) -> None:

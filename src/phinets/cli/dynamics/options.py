@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from phinets.config.errors import UserError, look_up
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from phinets.dynamics.systems import Floats
 
 VERSIONS = {"published": None, "corrected": None}
+BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
 RANDOM_START = {"dim": 4, "input_dim": 6, "scale": 1.0, "symmetric": False}
 """Options of random weights with their defaults; none of them goes with a file of weights."""
 
@@ -186,13 +187,12 @@ def read_weights(path: Path) -> "dict[str, Floats]":
 
 
 def print_table(console: Console, headings: list[str], rows: list[list[str]], *, right: bool = False) -> None:
-    """Rows below their headings; a number is never shortened."""
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table, highlight=False)
+    """Rows below their headings, in aligned columns; a number is never shortened, however narrow the terminal."""
+    table = [headings, *rows]
+    widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
+    for row in table:
+        cells = (cell.rjust(width) if right else cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        print_lines(console, "  ".join(cells).rstrip())
 
 
 def print_lines(console: Console, *lines: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from phinets.cli.command import Outcome, parse_words
-from phinets.cli.dynamics.options import SystemOptions, print_lines
+from phinets.cli.dynamics.options import BOX, SystemOptions, print_lines
 from phinets.cli.output import require_free, save_figure
 from phinets.config.errors import UserError
 
@@ -56,7 +56,7 @@ class PortraitOptions(SystemOptions):
             if self.figure in ("regimes", "line"):
                 raise UserError(f"--figure {self.figure} has its own weight decays. Leave --rho {self.rho} out.")
         if self.start:
-            self._require_near()
+            self._require_near_starts()
         if self.figure == "regimes" and (self.box or self.start):
             raise UserError("--figure regimes has its own boxes and starts. Leave --box and --start out.")
         if self.system not in SYSTEMS[self.figure]:
@@ -65,15 +65,12 @@ class PortraitOptions(SystemOptions):
                 f"{' or '.join(SYSTEMS[self.figure])}. Give --system {SYSTEMS[self.figure][0]}."
             )
 
-    def _require_near(self) -> None:
+    def _require_near_starts(self) -> None:
         from phinets.dynamics.basins import FARTHEST
 
         for psi, gamma in self.start:
-            if not max(abs(psi), abs(gamma)) <= FARTHEST or psi != psi or gamma != gamma:
-                raise UserError(
-                    f"--start {psi:g} {gamma:g} is too far out: a trajectory starts at finite numbers within "
-                    f"±{FARTHEST:g}."
-                )
+            if not (abs(psi) <= FARTHEST and abs(gamma) <= FARTHEST):  # neither holds for NaN
+                raise UserError(f"--start {psi:g} {gamma:g} is too far out: give finite numbers within ±{FARTHEST:g}.")
 
 
 def portrait_command(words: list[str]) -> Outcome:
@@ -94,8 +91,7 @@ def _window(options: PortraitOptions) -> "Window | None":
 
     if options.box is None:
         return None
-    psi_min, psi_max, gamma_min, gamma_max = options.box
-    return Window(psi_min=psi_min, psi_max=psi_max, gamma_min=gamma_min, gamma_max=gamma_max)
+    return Window(**dict(zip(BOX, options.box, strict=True)))
 
 
 def _draw(options: PortraitOptions) -> "tuple[Figure, Sequence[PhiNet | SimSiam]]":

@@ -11,8 +11,8 @@ from phinets.dynamics.basins import sinks_of
 from phinets.dynamics.claims.check import Result, claim, format_numbers
 from phinets.dynamics.commutators import (
     NAMES,
-    PRINTED,
-    RIGHT,
+    PRINTED_EQUATIONS,
+    RIGHT_EQUATIONS,
     absent_terms,
     block_errors,
     classify_terms,
@@ -39,9 +39,9 @@ ALIGNMENT_LIMIT = 0.01
 """A remaining share of the commutators' norm below this has decayed."""
 NEUTRAL = 1e-6
 """A rate below this share of ρ is the zero of a rotation."""
-DECOUPLING = "Appendix, Decoupling into Eigenvalue Dynamics"
-ELIMINATION = "Appendix, Adiabatic Elimination"
-ALIGNMENT = "Appendix, Eigenspace Alignment"
+DECOUPLING_SECTION = "Appendix, Decoupling into Eigenvalue Dynamics"
+ELIMINATION_SECTION = "Appendix, Adiabatic Elimination"
+ALIGNMENT_SECTION = "Appendix, Eigenspace Alignment"
 
 
 @claim(
@@ -78,7 +78,7 @@ def _slope(weights: Weights, name: str, sigma2: float) -> Floats:
 @claim(
     "parabola",
     "ψ² − φ decays as e^(−2ρt) (for matrices: W_hᵀW_h − W_fW_fᵀ)",
-    where=ELIMINATION,
+    where=ELIMINATION_SECTION,
     needs="no symmetry and no alignment in the form W_hᵀW_h − W_fW_fᵀ; W_h² − Φ needs a symmetric W_h",
 )
 def parabola(version: Version, sigma2: float) -> Result:
@@ -100,7 +100,7 @@ def parabola(version: Version, sigma2: float) -> Result:
 @claim(
     "fast-parabola",
     "The parabola is reached much faster than the dynamics settles",
-    where=ELIMINATION,
+    where=ELIMINATION_SECTION,
     needs="at the collapse the rates are ρ, ρ and 2ρ; at another sink they are its Jacobian's eigenvalues",
 )
 def fast_parabola(version: Version, sigma2: float) -> Result:
@@ -124,7 +124,7 @@ def fast_parabola(version: Version, sigma2: float) -> Result:
 @claim(
     "alignment",
     "The commutators decay to 0: the eigenspaces of Φ, W_g and W_h align",
-    where=f"Section 4, Eigenvalue dynamics; {ALIGNMENT}",
+    where=f"Section 4, Eigenvalue dynamics; {ALIGNMENT_SECTION}",
     needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; it holds if less than "
     f"{ALIGNMENT_LIMIT:g} of the norm is left after 12/ρ; the paper's rate, 3ρ at least, is for a positive definite K "
     "only",
@@ -240,7 +240,9 @@ def pair_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, A
     return rows
 
 
-@claim("simplified-h", "Ẇ_h = −{(1+σ²)(I + W_g²)W_h + (I + W_g)}Φ − ρW_h for symmetric weights", where=DECOUPLING)
+@claim(
+    "simplified-h", "Ẇ_h = −{(1+σ²)(I + W_g²)W_h + (I + W_g)}Φ − ρW_h for symmetric weights", where=DECOUPLING_SECTION
+)
 def simplified_h(version: Version, sigma2: float) -> Result:
     """Ẇ_h after the symmetry assumption, as printed."""
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
@@ -256,7 +258,7 @@ def simplified_h(version: Version, sigma2: float) -> Result:
 @claim(
     "decoupled",
     "γ̇ = −(1+σ²)(ψ − 1)φψ − ργ and ψ̇ = −{(1+σ²)(1+γ²)ψ + (1+γ)}φ − ρψ",
-    where=DECOUPLING,
+    where=DECOUPLING_SECTION,
     needs="published flow: γ̇ = −{(1+σ²)ψ − 1}φψ − ργ; corrected: −{(1+σ²)γψ − 1}φψ − ργ; both: ψ̇ with − (1+γ)",
 )
 def decoupled_equations(version: Version, sigma2: float) -> Result:
@@ -277,7 +279,7 @@ def _commutator_equation(name: str, version: Version, sigma2: float) -> Result:
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
     weights = random_start(system, APPENDIX_START, 0)
     at = symmetric_weights(system, weights)
-    exact, printed, right = exact_rates(system, weights)[name], PRINTED[name], RIGHT[version][name]
+    exact, printed, right = exact_rates(system, weights)[name], PRINTED_EQUATIONS[name], RIGHT_EQUATIONS[version][name]
     error, right_error = (_largest_difference(sum_terms(terms, at), exact) for terms in (printed, right))
     words, absent = classify_terms(printed, right, at), absent_terms(printed, right, at)
     why = f"off by {error:.1g}"
@@ -290,7 +292,7 @@ for _name, _letter in zip(NAMES, ("Ċ₁", "Ċ₂", "Ċ₃"), strict=True):
     claim(
         f"commutator-{_name[1]}",
         f"The printed equation of {_letter} is its time derivative along the flow",
-        where=ALIGNMENT,
+        where=ALIGNMENT_SECTION,
         needs="random symmetric weights, m = 4, d = 6; G is W_g, H is W_h, s is 1 + σ²",
     )(partial(_commutator_equation, _name))
 
@@ -298,7 +300,7 @@ for _name, _letter in zip(NAMES, ("Ċ₁", "Ċ₂", "Ċ₃"), strict=True):
 @claim(
     "stacked-blocks",
     "The blocks K₁₁ … K₃₃ stack the commutators' equations",
-    where=ALIGNMENT,
+    where=ALIGNMENT_SECTION,
     needs="K₁₁ as printed adds an m × m to an m² × m² matrix and is read as I ⊕ W_h(I + W_g)",
 )
 def stacked_blocks(version: Version, sigma2: float) -> Result:
@@ -314,7 +316,7 @@ def stacked_blocks(version: Version, sigma2: float) -> Result:
 @claim(
     "positive-definite",
     "3ρI + K is not necessarily positive definite, but more easily so for larger ρ",
-    where=ALIGNMENT,
+    where=ALIGNMENT_SECTION,
     needs=f"evaluated at ρ = {RHO}, by the right blocks; K₃₃ holds −ρ, so ρ lifts λ_min by 2 to 3 times itself",
 )
 def positive_definite(version: Version, sigma2: float) -> Result:
