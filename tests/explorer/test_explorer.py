@@ -70,7 +70,7 @@ def test_the_page_holds_all_it_needs() -> None:
 
 def test_its_colors_are_those_of_the_pictures() -> None:
     light = explorer().split("@media")[0]
-    for name in ("ink", "faint", "sink", "saddle", "source", "nullcline", "border", "alive", "lost"):
+    for name in ("ink", "faint", "sink", "saddle", "source", "nullcline", "border", "alive", "collapse"):
         assert f"--{name}: {getattr(palette, name.upper())};" in light
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from phinets.reports.palette import INK
 
@@ -54,14 +55,8 @@ def spread(wanted: Sequence[float], gap: float, within: tuple[float, float]) -> 
 
     They stay within the bounds where there is room for all.
     """
-    low, high = within
-    last = len(wanted) - 1
-    clumps: list[tuple[float, int]] = []  # those that touch: the sum of where each would have the first, how many
-    for i, y in enumerate(wanted):
-        total, n = max(low, min(y - i * gap, high - last * gap)), 1
-        while clumps and clumps[-1][0] / clumps[-1][1] > total / n:
-            before = clumps.pop()
-            total, n = total + before[0], n + before[1]
-        clumps.append((total, n))
-    firsts = [total / n for total, n in clumps for _ in range(n)]
-    return [first + i * gap for i, first in enumerate(firsts)]
+    if not wanted:
+        return []
+    (low, high), steps = within, gap * np.arange(len(wanted))
+    firsts = isotonic_regression(np.clip(np.subtract(wanted, steps), low, max(low, high - steps[-1]))).x
+    return (firsts + steps).tolist()

@@ -4,7 +4,7 @@ const MARGIN = { left: 44, right: 10, top: 8, bottom: 24 };
 
 function colors() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["paper", "ink", "faint", "grid", "sink", "saddle", "source", "nullcline", "border", "alive", "lost"];
+  const names = ["paper", "ink", "faint", "grid", "sink", "saddle", "source", "nullcline", "border", "alive", "collapse"];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 

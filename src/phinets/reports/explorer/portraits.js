@@ -79,7 +79,7 @@ function streak(rate, start, steps, length) {
 // A trajectory as far as it has been shown (run.shown from 0 to 1 of its length on the screen), and its start.
 function drawRun(pen, points, run, ink) {
   const restless = run.sink ? ink.alive : ink.ink;
-  const color = run.collapsed ? ink.lost : restless;
+  const color = run.collapsed ? ink.collapse : restless;
   const lengths = points.map((p, i) => (i ? Math.hypot(p[0] - points[i - 1][0], p[1] - points[i - 1][1]) : 0));
   const whole = lengths.reduce((a, b) => a + b, 0);
   let left = whole * run.shown;
