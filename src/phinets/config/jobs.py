@@ -81,24 +81,20 @@ class RunJob(Job):
 
     @property
     def seed(self) -> int:
-        """The run's."""
         return self.run.seed
 
     @property
     def method(self) -> str | None:
-        """The run's."""
         return self.run.method
 
     @property
     def data(self) -> tuple[str, ...]:
-        """The run's."""
         return (self.run.data,)
 
     def _identity(self) -> dict[str, Any]:
         return {**self.to_plain(), "run": learning_settings(self.run.resolved)}
 
     def describe(self) -> str:
-        """Kind, method, data and the settings that tables vary."""
         run = self.run
         decay = f"wd {run.optimization.weight_decay:g}"
         return f"{self.kind} {run.method} on {run.data}, batch {run.batch}, {decay}, seed {run.seed}"
@@ -113,7 +109,6 @@ class PretrainJob(RunJob):
 
     @property
     def epochs(self) -> int:
-        """The run's."""
         return self.run.epochs
 
 
@@ -140,7 +135,6 @@ class ProbeJob(RunJob):
 
     @property
     def requires(self) -> PretrainJob:
-        """The pretraining of the encoder."""
         return PretrainJob(run=self.run)
 
 
@@ -154,7 +148,6 @@ class DetectionJob(RunJob):
 
     @property
     def requires(self) -> PretrainJob:
-        """The pretraining of the encoder."""
         return PretrainJob(run=self.run)
 
     @property
@@ -199,7 +192,6 @@ class DynamicsJob(Job):
     sigma2: float = 1.5
 
     def describe(self) -> str:
-        """Kind and statements."""
         return f"{self.kind} {', '.join(self.statements)}"
 
 
@@ -217,8 +209,6 @@ def job_from_plain(plain: Mapping[str, Any]) -> Job:
 Curve = tuple[tuple[float, float], ...]
 """Points (images seen, value)."""
 Health = Literal["healthy", "collapsing", "collapsed", "diverged"]
-LOST = ("collapsed", "diverged")
-"""Ends that count as collapse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +240,7 @@ class Result:
     @property
     def lost(self) -> bool:
         """Whether the run collapsed or diverged."""
-        return self.health in LOST
+        return self.health in ("collapsed", "diverged")
 
     def plain(self) -> dict[str, Any]:
         """For JSON; `result_from_plain` is the inverse."""

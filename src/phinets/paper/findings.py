@@ -1,4 +1,4 @@
-"""What was found of a target: its tables filled with what the runs came to, its claims judged."""
+"""Results of a target: its tables with the numbers of the runs, its claims with verdicts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from statistics import fmean, stdev
 
 from phinets.config.jobs import Result
 from phinets.paper.numbers import PaperNumber, paper_numbers
-from phinets.paper.plan import Better, Cell, Table, Target
+from phinets.paper.plan import Cell, Table, Target
 from phinets.paper.rules import AllHold, Claim, Effect, Evidence, Place, VerdictWord
 from phinets.paper.scales import Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """A cell with what its runs came to, by seed."""
+    """A cell with the numbers of its runs, by seed."""
 
     cell: Cell
     values: tuple[float | None, ...]
@@ -22,12 +22,12 @@ class CellResult:
     lost: int
     """Seeds that collapsed or diverged. Collapsed ones keep their numbers; diverged ones have none."""
     failed: int
-    """Seeds whose work failed."""
+    """Seeds whose job failed."""
     missing: int
-    """Seeds that nobody has run yet."""
+    """Seeds without a result."""
     best: bool
     printed: PaperNumber | None
-    """What the paper has here."""
+    """The paper's number."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
@@ -52,7 +52,7 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableResult:
-    """A table, filled."""
+    """A table with its numbers."""
 
     table: Table
     cells: tuple[CellResult, ...]
@@ -65,7 +65,7 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """A claim, judged."""
+    """A claim with its verdict."""
 
     claim: Claim
     effect: Effect | None
@@ -74,7 +74,7 @@ class ClaimResult:
     why: str
     """One sentence."""
     lost: int
-    """Collapsed and diverged seeds among the cells that it rests on."""
+    """Collapsed and diverged seeds in the cells that it depends on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,42 +86,29 @@ class TargetResult:
     tables: tuple[TableResult, ...]
     claims: tuple[ClaimResult, ...]
     results: Mapping[str, Result]
-    """By key; of all work of the target that is done or has failed."""
-
-
-CellJobs = Mapping[Place, tuple[Result | None, ...]]
-"""The results behind each cell, by seed; None where there is none yet."""
+    """By key; of all jobs of the target that are done or have failed."""
 
 
 def target_result(target: Target, scale: Scale, results: Mapping[str, Result]) -> TargetResult:
-    """A target's tables and claims, given results by key; those that are not there are missing."""
+    """A target's tables and claims from results by key; jobs without a result are missing."""
     tables = target.tables(scale)
-    done = {
-        (table.name, cell.row, cell.column): tuple(results.get(job.key) for job in cell.jobs)
-        for table in tables
-        for cell in table.cells
-    }
-    evidence = collect_evidence(tables, done)
+    cells = {(table.name, cell.row, cell.column): cell for table in tables for cell in table.cells}
+    seeds = {place: [results.get(job.key) for job in cell.jobs] for place, cell in cells.items()}
+    evidence = Evidence(
+        values={place: tuple(_number(one, cells[place].measure) for one in some) for place, some in seeds.items()},
+        lost={place: tuple(map(_is_lost, some)) for place, some in seeds.items()},
+    )
     return TargetResult(
         target=target,
         scale=scale,
-        tables=tuple(_filled(table, done, evidence) for table in tables),
-        claims=tuple(_judged(claim, evidence, tables, scale) for claim in target.claims),
+        tables=tuple(_table_result(table, seeds, evidence) for table in tables),
+        claims=tuple(_claim_result(claim, evidence, tables, scale) for claim in target.claims),
         results={name: results[name] for name in target.jobs(scale) if name in results},
     )
 
 
-def collect_evidence(tables: tuple[Table, ...], done: CellJobs) -> Evidence:
-    """What rules look at: the number and the health of every seed of every cell."""
-    health_metrics = {(table.name, cell.row, cell.column): cell.measure for table in tables for cell in table.cells}
-    return Evidence(
-        values={place: tuple(_number(one, health_metrics[place]) for one in seeds) for place, seeds in done.items()},
-        lost={place: tuple(map(_is_lost, seeds)) for place, seeds in done.items()},
-    )
-
-
 def _number(result: Result | None, measure: str) -> float | None:
-    """What a seed came to; a number that is not finite is none."""
+    """The number of a seed; one that is not finite counts as none."""
     value = None if result is None else result.numbers.get(measure)
     return value if value is not None and math.isfinite(value) else None
 
@@ -130,50 +117,46 @@ def _is_lost(result: Result | None) -> bool | None:
     return None if result is None or result.health is None else result.lost
 
 
-def _filled(table: Table, done: CellJobs, evidence: Evidence) -> TableResult:
-    own = paper_numbers(table.name)
-    cells = []
-    for cell in table.cells:
+def _table_result(table: Table, seeds: Mapping[Place, Sequence[Result | None]], evidence: Evidence) -> TableResult:
+    printed = paper_numbers(table.name)
+
+    def cell_result(cell: Cell) -> CellResult:
         place = (table.name, cell.row, cell.column)
-        seeds = done[place]
-        filled = CellResult(
+        return CellResult(
             cell=cell,
             values=evidence.values[place],
             lost=sum(lost is True for lost in evidence.lost[place]),
-            failed=sum(one is not None and one.failed is not None for one in seeds),
-            missing=sum(one is None for one in seeds),
+            failed=sum(one is not None and one.failed is not None for one in seeds[place]),
+            missing=sum(one is None for one in seeds[place]),
             best=False,
-            printed=own.get((cell.row, cell.column)),
+            printed=printed.get((cell.row, cell.column)),
         )
-        cells.append(filled)
-    return TableResult(table=table, cells=_with_best(cells, table))
+
+    return TableResult(table=table, cells=_with_best([cell_result(cell) for cell in table.cells], table))
 
 
 def _with_best(cells: Sequence[CellResult], table: Table) -> tuple[CellResult, ...]:
-    """The cells, best marked: whose mean ± spread overlaps with that of the best mean of the row or column.
+    """The cells, the best marked: those whose mean ± spread overlaps with that of the best mean of the row or column.
 
     One number has no spread: it counts as 0. Where nothing is better, nothing is best.
     """
-    tops: dict[str, CellResult] = {}
+    competition: dict[str, list[CellResult]] = {}
     for cell in cells:
-        top = tops.setdefault(_among(cell, table), cell)
-        if _ahead(cell, top, table.better_in(cell.cell.row)):
-            tops[_among(cell, table)] = cell
-    best = (_overlap(cell, tops[_among(cell, table)]) for cell in cells)
-    has_best = (table.better_in(cell.cell.row) is not None for cell in cells)
-    return tuple(replace(cell, best=a and b) for cell, a, b in zip(cells, best, has_best, strict=True))
+        competition.setdefault(_competition(cell, table), []).append(cell)
+
+    def is_best(cell: CellResult) -> bool:
+        better = table.better_in(cell.cell.row)
+        sign = 1 if better == "higher" else -1
+        rivals = [rival for rival in competition[_competition(cell, table)] if rival.mean is not None]
+        top = max(rivals, key=lambda rival: sign * (rival.mean or 0.0), default=cell)
+        return better is not None and _overlap(cell, top)
+
+    return tuple(replace(cell, best=is_best(cell)) for cell in cells)
 
 
-def _among(cell: CellResult, table: Table) -> str:
+def _competition(cell: CellResult, table: Table) -> str:
     """The row or column in which it competes."""
     return cell.cell.row if table.best_in == "row" else cell.cell.column
-
-
-def _ahead(one: CellResult, other: CellResult, better: Better | None) -> bool:
-    """Whether the mean of one is better; any is better than none."""
-    if one.mean is None or other.mean is None:
-        return one.mean is not None
-    return one.mean > other.mean if better == "higher" else one.mean < other.mean
 
 
 def _overlap(one: CellResult, other: CellResult) -> bool:
@@ -182,7 +165,7 @@ def _overlap(one: CellResult, other: CellResult) -> bool:
     return abs(one.mean - other.mean) <= (one.spread or 0.0) + (other.spread or 0.0)
 
 
-def _judged(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], scale: Scale) -> ClaimResult:
+def _claim_result(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], scale: Scale) -> ClaimResult:
     places = claim.rule.places(evidence)
     effect = _in_its_unit(claim.rule.effect(evidence), tables, places)
     too_short = scale.name == "smoke" and not isinstance(claim.rule, AllHold)

@@ -61,9 +61,9 @@ class Scale:
         return (values[0], values[-1]) if self.only_ends and len(values) > 1 else values
 
 
-READING = ReadoutOptions(readouts=("task-knn", "task-linear"))
+READOUTS = ReadoutOptions(readouts=("task-knn", "task-linear"))
 """The paper does not say by which readout its streams are judged; its lineage (UCL) by kNN within each task."""
-ONLINE_LOOKS = (10_000, 100_000, 1_000_000, 5_000_000)
+EVAL_AT_IMAGES = (10_000, 100_000, 1_000_000, 5_000_000)
 
 
 def paper() -> Scale:
@@ -74,7 +74,7 @@ def paper() -> Scale:
         data="cifar5m",
         epochs=8,
         optimization=Optimization(warmup_epochs=0.1),
-        evaluation=EvalConfig(eval_every=2_000, eval_at_images=ONLINE_LOOKS),
+        evaluation=EvalConfig(eval_every=2_000, eval_at_images=EVAL_AT_IMAGES),
     )
     imagenet = PretrainConfig(
         data="imagenet",
@@ -86,7 +86,7 @@ def paper() -> Scale:
         optimization=Optimization(lr=0.05, weight_decay=1e-4, warmup_epochs=0.0),
         evaluation=EvalConfig(eval_every=2_500),
     )
-    split = ContinualConfig(data="cifar10", reading=READING)
+    split = ContinualConfig(data="cifar10", reading=READOUTS)
     return Scale(
         name="paper",
         seeds=3,
@@ -173,7 +173,7 @@ def _pocket_stream() -> ContinualConfig:
         evaluation=EvalConfig(
             encoder="both", eval_every=0, online_bank=300, online_queries=200, final_bank=300, num_neighbors=50
         ),
-        reading=READING,
+        reading=READOUTS,
     )
 
 
@@ -215,7 +215,7 @@ def smoke() -> Scale:
         learner=tiny.learner,
         stream=StreamOptions(tasks="2x2"),
         evaluation=replace(tiny.evaluation, encoder="both"),
-        reading=READING,
+        reading=READOUTS,
     )
     probe = PaperProbe(epochs=1, batch=20)
     return Scale(

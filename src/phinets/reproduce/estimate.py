@@ -19,13 +19,13 @@ TRAIN_IMAGES: Mapping[str, int] = {
     "imagenet": 1_281_167,
 }
 """Of data sets that a job takes whole."""
-VARIED = ("seed", "method", "optimization", "learner", "memory", *FREE)
+VARIED_SETTINGS = ("seed", "method", "optimization", "learner", "memory", *FREE)
 """Settings of a run that change its time little, or not at all."""
 
 
 def time_group(job: Job) -> str:
     """What jobs of about the same length have in common: kind, data, encoder and sizes."""
-    ignored = ("statements", "sigma2", "detection.seed", *(f"run.{name}" for name in VARIED))
+    ignored = ("statements", "sigma2", "detection.seed", *(f"run.{name}" for name in VARIED_SETTINGS))
     return json.dumps(without(job.to_plain(), ignored), sort_keys=True)
 
 

@@ -20,7 +20,7 @@ from phinets.reproduce.store import Store
 
 MAX_TASKS = 1000
 """Tasks of a Slurm array; Slurm's own limit is 1001 by default."""
-RESERVED = ("array", "output", "a", "o")
+RESERVED_OPTIONS = ("array", "output", "a", "o")
 """Options of sbatch that the script sets itself."""
 
 
@@ -179,6 +179,6 @@ def _sbatch_options(text: str) -> list[str]:
         else:
             raise UserError(f"--sbatch begins with '{word}', but must hold options, e.g. \"--time=8:00:00\".")
     for option, *_ in options:
-        if option.lstrip("-").partition("=")[0] in RESERVED:
+        if option.lstrip("-").partition("=")[0] in RESERVED_OPTIONS:
             raise UserError(f"--sbatch has {option}, which the script sets itself. Leave it out.")
     return [shlex.join(option) for option in options]
