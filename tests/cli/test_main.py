@@ -99,7 +99,7 @@ def test_with_no_further_word_it_is_the_main_job() -> None:
         (["train", "--method", "xphinet"], "Did you mean 'x-phinet'"),
         (["train", "--backbone", "resnet-tini"], "Did you mean 'resnet-tiny'"),
         (["train", "--data", "shape"], "Did you mean 'shapes'"),
-        (["train", "--views", "none"], "nothing to predict"),
+        (["train", "--views", "none"], "view plan 'none'"),
         (["train", "--warmup-epochs", "100"], "longer than the run"),
         (["train", "--beta", "1.5"], "[0, 1]"),
         (["train", "--batch", "100", "--train-images", "50"], "larger than the data"),

@@ -86,7 +86,7 @@ def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None
     ("make", "says"),
     [
         (lambda: LearnerOptions(beta=1.01), "beta is 1.01"),
-        (lambda: LearnerOptions(sim1_weight=0, sim2_weight=0), "nothing to learn from"),
+        (lambda: LearnerOptions(sim1_weight=0, sim2_weight=0), "one must be above 0"),
         (lambda: LearnerOptions(sim2_weight=-1), "neither may be negative"),
         (lambda: LearnerOptions(projector=()), "projector"),
         (lambda: LearnerOptions(h_hidden=(0,)), "h_hidden"),
@@ -97,7 +97,7 @@ def test_an_impossible_run_is_refused(change: dict[str, Any], says: str) -> None
         (lambda: LearnerOptions(sim2_weight=float("nan")), "sim2_weight is nan"),
         (lambda: LearnerOptions(off_diagonal=-1.0), "off_diagonal"),
         (lambda: EvalConfig(final_bank=5, num_neighbors=2), "final_bank is 5"),
-        (lambda: PretrainConfig(method="simsiam", learner=LearnerOptions(sim1_weight=0)), "no other term"),
+        (lambda: PretrainConfig(method="simsiam", learner=LearnerOptions(sim1_weight=0)), "sim1_weight is 0"),
         (lambda: Optimization(momentum=1.0), "momentum is 1"),
         (lambda: Optimization(weight_decay=-1e-4), "weight_decay"),
         (lambda: Compute(threads=0), "threads is 0"),

@@ -64,7 +64,7 @@ def _command(name: str, words: list[str]) -> int:
             module = import_module(f"phinets.cli.{name}")
         outcome = module.command(words)
     except (UserError, StoppedError) as error:
-        if not (quiet and error.said_by_the_first):
+        if not (quiet and error.reported_by_rank_zero):
             _print_error(str(error), as_json)
         return error.exit_code
     except KeyboardInterrupt:

@@ -19,27 +19,27 @@ class StreamOptions:
     tasks: str | None = None
     """Tasks × classes in each, e.g. 5x2 or 20x5; unset: two classes in each."""
     class_order: tuple[str, ...] = ()
-    """The classes by name or number in the order in which they come; unset: as the data set counts them."""
+    """The classes by name or number, in the order of the tasks; unset: the data set's order."""
     order_seed: int | None = None
     """Shuffles the classes by this seed, apart from the run's own; unset: they are not shuffled."""
     split: Literal["class", "domain"] = "class"
-    """How --data is cut into tasks: by class, or by domain, which is one first-level folder of folder:PATH each."""
+    """How --data is split into tasks: by class, or by domain, i.e. by first-level folder of folder:PATH."""
     task_data: tuple[str, ...] = ()
     """One data set a task, in place of --data: folder:PATH, npz:FILE, or any name; labels are optional."""
 
     def __post_init__(self) -> None:
         _ = self.shape
         if self.class_order and self.order_seed is not None:
-            raise UserError("--class-order and --order-seed both say how the classes come. Use one of them.")
+            raise UserError("--class-order and --order-seed both set the order of the classes. Use one of them.")
         require_at_least(self, order_seed=0)
         by_class = self.tasks is not None or self.class_order or self.order_seed is not None
         if by_class and (self.task_data or self.split == "domain"):
             raise UserError(
-                "--tasks, --class-order and --order-seed cut one data set by class; with --task-data or --split domain "
-                "the tasks are there already. Leave them out."
+                "--tasks, --class-order and --order-seed split one data set by class; --task-data and --split domain "
+                "already give the tasks. Leave them out."
             )
         if self.task_data and self.split == "domain":
-            raise UserError("--task-data already says what the tasks are. Leave out --split domain.")
+            raise UserError("--task-data already gives the tasks. Leave out --split domain.")
 
     @property
     def by_class(self) -> bool:

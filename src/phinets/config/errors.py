@@ -1,4 +1,4 @@
-"""What a person got wrong, and the one look-up that every table of names uses."""
+"""Errors for the user, checks of numbers, and the look-up that every table of names uses."""
 
 import math
 from collections.abc import Mapping
@@ -10,23 +10,23 @@ T = TypeVar("T")
 
 
 class UserError(ValueError):
-    """A mistake that the person at the keyboard can mend: the message says what is wrong and what to do."""
+    """A mistake that the user can correct: the message says what is wrong and what to do."""
 
     exit_code = 2
-    said_by_the_first = False
-    """Whether, in a team, the first process says the same: one voice is enough."""
+    reported_by_rank_zero = False
+    """Whether, in a distributed run, rank zero reports the same error, so that the others need not."""
 
 
 class CommonError(UserError):
-    """A mistake that every process of a team meets."""
+    """An error that every process of a distributed run raises."""
 
-    said_by_the_first = True
+    reported_by_rank_zero = True
 
 
 class StoppedError(BaseException):
-    """Somebody asked the run to stop; it can go on later. No handler of ordinary errors may take it for one."""
+    """The run was interrupted and can be resumed; not an Exception, so that no error handler catches it."""
 
-    said_by_the_first = True
+    reported_by_rank_zero = True
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class StoppedError(BaseException):
 
 
 def require_finite(value: Any) -> None:
-    """Refuse NaN and infinity in any number of a dataclass."""
+    """Refuse NaN and infinity in the fields of a dataclass."""
     for field in fields(value):
         number = getattr(value, field.name)
         if isinstance(number, float) and not math.isfinite(number):
@@ -42,7 +42,7 @@ def require_finite(value: Any) -> None:
 
 
 def require_at_least(value: Any, **least: float) -> None:
-    """Refuse numbers of a dataclass that are smaller than they may be; what is unset is not looked at."""
+    """Refuse fields of a dataclass that are below a minimum; None is allowed."""
     for name, smallest in least.items():
         number = getattr(value, name)
         if number is not None and number < smallest:
@@ -50,20 +50,17 @@ def require_at_least(value: Any, **least: float) -> None:
 
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
-    """The entry called `name`, or an error that offers the nearest known one.
-
-    `kind` is the word for it in the message: "method", "backbone", "recipe".
-    """
+    """The entry called `name`, or an error that suggests the nearest one; `kind` names it there, e.g. "method"."""
     try:
         return table[name]
     except KeyError:
         raise UserError(unknown(kind, name, list(table))) from None
 
 
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """The sentence for a name that no table holds."""
-    close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+def unknown(kind: str, name: str, names: list[str]) -> str:
+    """The error message for a name that is not among `names`."""
+    close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f" Did you mean '{close[0]}'?" if close else ""
-    few = len(known) <= 25
-    listed = sorted(known) if few else get_close_matches(name.lower(), known, n=8, cutoff=0.0)
-    return f"there is no {kind} called '{name}'.{hint} {'Known' if few else 'Nearest'}: {', '.join(listed)}."
+    few = len(names) <= 25
+    shortlist = sorted(names) if few else get_close_matches(name.lower(), names, n=8, cutoff=0.0)
+    return f"there is no {kind} called '{name}'.{hint} {'Known' if few else 'Nearest'}: {', '.join(shortlist)}."

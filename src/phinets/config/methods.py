@@ -19,11 +19,11 @@ class Sim2:
     """The second prediction (CA1): g(h(f(x_i))) must give back the code of the anchor x_0."""
 
     code_of: EncoderName = "fast"
-    """Whose code of the anchor is predicted; "slow" is the X of X-PhiNet."""
+    """The encoder whose code of the anchor is predicted; "slow" is the X of X-PhiNet."""
     anchor: Anchor = "original"
-    """What the anchor x_0 is: the image itself, or a third augmented view."""
+    """The anchor x_0: the image itself, or a third augmented view."""
     distance: Literal["mse", "cosine"] = "mse"
-    """How y and z_0 are compared."""
+    """The distance of y and z_0."""
     g: Literal["mlp", "identity", "h"] = "mlp"
     """The CA1 predictor: its own network, none (g = I), or h once more (g = h)."""
     stop_gradient: bool = True
@@ -42,11 +42,11 @@ class Wiring:
     """SimSiam and everything built from it: predictions between views (Sim-1) and of the anchor (Sim-2)."""
 
     sim1_target: EncoderName = "fast"
-    """Whose code of the other view h predicts; "slow" makes BYOL."""
+    """The encoder whose code of the other view h predicts; "slow" makes BYOL."""
     sim1_distance: Literal["cosine", "squared"] = "cosine"
     """Mean of −cos over both directions (SimSiam), or sum of 2 − 2cos (BYOL)."""
     first: Literal["augmented", "original"] = "augmented"
-    """What stands in the first place: a view, or the original image (SimSiam's Orig-In ablation)."""
+    """The first input: a view, or the original image (SimSiam's Orig-In ablation)."""
     sim2: Sim2 | None = None
     """The second prediction; without it there is no CA1."""
     history: bool = False
@@ -54,12 +54,12 @@ class Wiring:
 
     @property
     def needs_slow(self) -> bool:
-        """Whether anything looks at a slow copy of f."""
+        """Whether the method uses a slow copy of f."""
         return self.history or self.sim1_target == "slow" or (self.sim2 is not None and self.sim2.code_of == "slow")
 
     @property
     def anchor(self) -> Anchor | None:
-        """Which third view the wiring looks at, if any."""
+        """The third view, if the method uses one."""
         if self.sim2 is not None:
             return self.sim2.anchor
         return "original" if self.first == "original" else None
@@ -74,7 +74,7 @@ class Decorrelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """MoCo v2: a view must be told from the queue of other images' keys (InfoNCE)."""
+    """MoCo v2: InfoNCE of a view against a queue of other images' keys."""
 
     anchor: Anchor | None = None
 
@@ -107,7 +107,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def method(name: str) -> Method:
-    """The method called `name`, or an error that names the nearest."""
+    """The method called `name`."""
     return look_up("method", name, METHODS)
 
 
@@ -122,12 +122,12 @@ def methods_with_slow_encoder() -> str:
 
 
 def default_projector(value: Method) -> tuple[int, ...]:
-    """The projector's widths where nobody chose: the paper's, or MoCo v2's 128-d head."""
+    """The default widths of the projector: the paper's, or MoCo v2's 128-d head."""
     return (512, 128) if isinstance(value, Contrast) else (2048, 2048)
 
 
 def describe(value: Method) -> str:
-    """A method in one line, read off its value."""
+    """A method in one line."""
     match value:
         case Decorrelation():
             return "Barlow Twins: cross-correlation of the two views → identity"
@@ -135,25 +135,20 @@ def describe(value: Method) -> str:
             return "MoCo v2: InfoNCE against a queue of keys from a slow encoder"
     left = "f(x0)" if value.first == "original" else "f(x1)"
     right = "f_slow(x2)" if value.sim1_target == "slow" else "f(x2)"
-    parts = [f"Sim-1: h({left}) → {right} by {value.sim1_distance}"]
+    text = f"Sim-1: h({left}) → {right} by {value.sim1_distance}"
     if value.history:
-        parts.append("and → history(x1), history(x2)")
-    if value.sim2 is not None:
-        parts.append("Sim-2: " + _describe_sim2(value.sim2))
-    return "; ".join(parts)
-
-
-def _describe_sim2(sim2: Sim2) -> str:
-    head = {"mlp": "g(h(f))", "identity": "h(f)", "h": "h(h(f))"}[sim2.g]
-    code = "f_slow" if sim2.code_of == "slow" else "f"
-    anchor = "x0" if sim2.anchor == "original" else "x3"
-    gradient = "" if sim2.stop_gradient else ", gradient through the code"
-    return f"{head} → {code}({anchor}) by {sim2.distance}{gradient}"
+        text += "; and → history(x1), history(x2)"
+    if (sim2 := value.sim2) is not None:
+        head = {"mlp": "g(h(f))", "identity": "h(f)", "h": "h(h(f))"}[sim2.g]
+        code = "f_slow" if sim2.code_of == "slow" else "f"
+        gradient = "" if sim2.stop_gradient else ", gradient through the code"
+        text += f"; Sim-2: {head} → {code}({'x0' if sim2.anchor == 'original' else 'x3'}) by {sim2.distance}{gradient}"
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerOptions:
-    """The numbers of a learner. Each method reads those it has a use for."""
+    """The numbers of a learner. Each method reads those that it uses."""
 
     beta: float = 0.99
     """Momentum β of the slow, history or key encoder: slow ← β·slow + (1−β)·fast after each step."""
@@ -192,7 +187,7 @@ class LearnerOptions:
         if self.sim1_weight < 0 or self.sim2_weight < 0 or self.sim1_weight + self.sim2_weight == 0:
             raise UserError(
                 f"the weights of Sim-1 and Sim-2 are {self.sim1_weight} and {self.sim2_weight}: neither may be "
-                "negative and one must be above 0, or there is nothing to learn from."
+                "negative and one must be above 0."
             )
         for name, widths in (("projector", self.projector), ("h_hidden", self.h_hidden), ("g_hidden", self.g_hidden)):
             if widths is not None and (any(w < 1 for w in widths) or (name == "projector" and not widths)):
@@ -200,6 +195,6 @@ class LearnerOptions:
 
 
 def require_work(value: Method, options: LearnerOptions) -> None:
-    """Refuse weights that leave a learner nothing to learn from."""
+    """Refuse weights that leave a learner without a loss."""
     if isinstance(value, Wiring) and value.sim2 is None and options.sim1_weight == 0:
-        raise UserError("sim1_weight is 0, but this method has no other term to learn from. Use a weight above 0.")
+        raise UserError("sim1_weight is 0, but this method has no other loss. Use a weight above 0.")

@@ -1,4 +1,4 @@
-"""Between frozen dataclasses and plain dicts: what a config file holds, read back to an equal value."""
+"""Conversion between frozen dataclasses and the plain dicts of config files, without loss."""
 
 import types
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ SCALARS = (bool, int, float, str)
 
 def to_plain(value: Any) -> Any:
     """A dataclass as nested dicts, lists and scalars, in the order of its fields."""
-    if value is None or isinstance(value, SCALARS):  # nearly all there is: asked first, for grids of thousands of runs
+    if value is None or isinstance(value, SCALARS):  # the most frequent case first, for grids of thousands of runs
         return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
@@ -23,13 +23,13 @@ def to_plain(value: Any) -> Any:
 
 
 def differences(one: Any, other: Any, where: str = "") -> dict[str, tuple[Any, Any]]:
-    """What two plain values differ in: dotted key → (here, there); None stands for what is missing."""
+    """The differences of two plain values: dotted key → (one, other); None for a missing key."""
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return {} if one == other else {where: (one, other)}
-    found: dict[str, tuple[Any, Any]] = {}
+    result: dict[str, tuple[Any, Any]] = {}
     for key in dict.fromkeys((*one, *other)):
-        found |= differences(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
-    return found
+        result |= differences(one.get(key), other.get(key), f"{where}.{key}".lstrip("."))
+    return result
 
 
 def flat(plain: Any, where: str = "") -> dict[str, Any]:
@@ -40,7 +40,7 @@ def flat(plain: Any, where: str = "") -> dict[str, Any]:
 
 
 def without(plain: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The same less some keys, of which a dotted one lies in a section."""
+    """The same without some keys; a dotted key is one of a section."""
     left = dict(plain)
     for key in keys:
         section, _, name = key.partition(".")
@@ -52,20 +52,20 @@ def without(plain: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 
 def from_plain(cls: type[T], data: Any, where: str = "") -> T:
-    """The dataclass that `data` describes; what is not said keeps its default, what is not known is refused."""
+    """The dataclass that `data` describes; missing keys have their defaults, unknown ones are refused."""
     place = f"in '{where}'" if where else "at the top"
     if not isinstance(data, Mapping):
         raise UserError(f"{place} of the config there should be keys and values, not {data!r}.")
     hints = get_type_hints(cls)
     every = fields(cls)  # type: ignore[arg-type]  # T is a dataclass, which the stubs can't say
-    known = [f.name for f in every]
+    names = [f.name for f in every]
     for key in data:
-        if key not in known:
-            raise UserError(unknown(f"key {place} of the config", str(key), known))
-    needed = (f.name for f in every if f.default is MISSING and f.default_factory is MISSING)
-    missing = [name for name in needed if name not in data]
+        if key not in names:
+            raise UserError(unknown(f"key {place} of the config", str(key), names))
+    required = (f.name for f in every if f.default is MISSING and f.default_factory is MISSING)
+    missing = [name for name in required if name not in data]
     if missing:
-        raise UserError(f"{place} of the config these keys are missing: {_known(tuple(missing))}.")
+        raise UserError(f"{place} of the config these keys are missing: {', '.join(missing)}.")
     values = {key: _value(hints[key], item, f"{where}.{key}".lstrip(".")) for key, item in data.items()}
     return cls(**values)
 
@@ -79,7 +79,9 @@ def _value(hint: Any, item: Any, where: str) -> Any:
         return None if item is None else _value(inner[0], item, where)
     if origin is Literal:
         if item not in get_args(hint):
-            raise UserError(f"'{where}' is {item!r} in the config. It must be one of {_known(get_args(hint))}.")
+            raise UserError(
+                f"'{where}' is {item!r} in the config. It must be one of {', '.join(map(str, get_args(hint)))}."
+            )
         return item
     if origin is tuple:
         return _tuple(get_args(hint), item, where)
@@ -109,7 +111,3 @@ def _scalar(hint: type, item: Any, where: str) -> Any:
         return item
     names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     raise UserError(f"'{where}' is {item!r} in the config. It must be {names.get(hint, hint.__name__)}.")
-
-
-def _known(options: tuple[Any, ...]) -> str:
-    return ", ".join(str(o) for o in options)

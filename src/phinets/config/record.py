@@ -12,7 +12,7 @@ Verdict = Literal["healthy", "collapsing", "collapsed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How well features tell the classes apart, in percent; None where there are no labels."""
+    """Accuracy of the classifiers on the features, in percent; None without labels."""
 
     knn: float | None
     linear: float | None
@@ -49,9 +49,9 @@ class Summary(BaseSummary):
     """The numbers of a finished run: summary.json."""
 
     knn: float | None
-    """Percent right by kNN on the trained encoder's features."""
+    """Accuracy of kNN on the trained encoder's features, in percent."""
     linear: float | None
-    """Percent right by the linear probe."""
+    """Accuracy of the linear probe, in percent."""
     knn_slow: float | None = None
     """The same of the slow encoder, where both were evaluated."""
     linear_slow: float | None = None
@@ -62,28 +62,36 @@ class Summary(BaseSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """A finished run."""
+class BaseRecord:
+    """The fields of every finished run's record."""
 
     folder: str
-    config: PretrainConfig
     environment: dict[str, Any]
-    summary: Summary
     journal: list[dict[str, Any]]
+    """The rows of metrics.jsonl. A stream has a `task-eval` row for every evaluation, readout and encoder: step, epoch,
+    task (its number from 1; 0: untrained), share (of that task that is done), readout, encoder, accuracies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(BaseRecord):
+    """A finished pretraining run."""
+
+    config: PretrainConfig
+    summary: Summary
 
 
 Accuracies = tuple[float | None, ...]
-"""Percent right on each task, in the stream's order; None where it could not be computed."""
+"""Accuracy on each task in percent, in the stream's order; None where it could not be computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyMatrix:
-    """One readout of one encoder after every task, and what follows from it."""
+    """The accuracies of one readout of one encoder after every task, and their averages."""
 
     readout: Readout
     encoder: EncoderName
     matrix: tuple[Accuracies, ...]
-    """a[t][i]: percent right on task i after task t; full, except for tasks that were appended after t."""
+    """a[t][i]: accuracy on task i after task t in percent; full, except for tasks that were appended after t."""
     untrained: Accuracies
     """The same of the encoder before its first step."""
     average: float | None
@@ -91,13 +99,13 @@ class AccuracyMatrix:
     stages: Accuracies
     """A_t after every task: the mean over the tasks that have come."""
     forgetting_max: float | None
-    """By the paper's formula: the best that was reached before the last task, less what is left; may be negative."""
+    """By the paper's formula: the best accuracy before the last task minus the final one; may be negative."""
     forgetting_diag: float | None
-    """By UCL's code: what was reached right after the task, less what is left."""
+    """By UCL's code: the accuracy right after the task minus the final one."""
     backward_transfer: float | None
-    """What later tasks added to earlier ones: the negative of `forgetting_diag`."""
+    """The negative of `forgetting_diag`."""
     forward_transfer: float | None
-    """What earlier tasks gave to one before it came: a[i−1][i] less the untrained encoder's."""
+    """The accuracy on a task before it was trained, a[i−1][i], minus the untrained encoder's."""
     protocol: str
     """Readout, k, temperature, bank, test images, in words."""
 
@@ -114,13 +122,8 @@ class ContinualSummary(BaseSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContinualRecord:
+class ContinualRecord(BaseRecord):
     """A finished run over a stream."""
 
-    folder: str
     config: ContinualConfig
-    environment: dict[str, Any]
     summary: ContinualSummary
-    journal: list[dict[str, Any]]
-    """With a `task-eval` row for every evaluation, readout and encoder: step, epoch, task (its number from 1; 0:
-    untrained), share (of that task that is done), readout, encoder, accuracies."""

@@ -209,8 +209,8 @@ class TrainConfig(ABC):
         plan = self.plan
         if plan.first is None and plan.second is None:
             raise UserError(
-                f"the view plan '{self.views}' augments neither view: both would be the same image and there would be "
-                "nothing to predict. Use --views simsiam-cifar, or another plan that augments."
+                f"the view plan '{self.views}' augments neither view, so both would be the same image. "
+                "Use --views simsiam-cifar, or another plan that augments."
             )
         if self.batch < 2:
             raise UserError(f"batch is {self.batch}, but batch norm needs at least two images. Use --batch 2 or more.")
@@ -309,9 +309,9 @@ def require_warmup(of: str, optimization: Optimization, epochs: int, option: str
 
 
 FREE = ("compute", "saving", "keep_tasks", "source.max_bad_images", "source.root", "source.download")
-"""Settings that may change when a run is resumed: they do not decide what is learned."""
+"""Settings that may change when a run is resumed: they do not affect the learned weights."""
 
 
 def learning_settings(config: TrainConfig) -> dict[str, Any]:
-    """The settings that decide what is learned, as plain values."""
+    """The settings that affect the learned weights, as plain values."""
     return without(to_plain(config), FREE)

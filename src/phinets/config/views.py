@@ -1,4 +1,4 @@
-"""What is done to an image before the encoder sees it: one `Augmentation` per view, one `ViewPlan` per recipe."""
+"""Augmentations: one `Augmentation` per view, one `ViewPlan` per recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,35 +16,8 @@ CIFAR_MEAN: Channels = (0.4914, 0.4822, 0.4465)
 CIFAR_STD: Channels = (0.2470, 0.2435, 0.2615)
 
 
-def _require_chance(field: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise UserError(f"{field} is {value}, but a chance lies in [0, 1]. Use 0 for never and 1 for every image.")
-
-
-def _require_range(field: str, bounds: Range) -> None:
-    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
-        raise UserError(f"{field} is {bounds}, but a range is (low, high) with 0 < low ≤ high. Swap or raise them.")
-
-
-def _require_crop(scale: Range, interpolation: str) -> None:
-    if scale[1] > 1:
-        raise UserError(f"crop_scale is {scale}, but a crop is at most the whole image. Let it end at 1 or below.")
-    if interpolation not in ("bilinear", "bicubic"):
-        raise UserError(f"interpolation is '{interpolation}', but crops know 'bilinear' and 'bicubic'. Choose one.")
-
-
-def _require_jitter(jitter: tuple[float, ...]) -> None:
-    if len(jitter) != 4 or min(jitter) < 0:
-        raise UserError(
-            f"jitter is {jitter}, but it holds four strengths of 0 or more: brightness, contrast, saturation, hue. "
-            "Use 0 for one that should not change."
-        )
-    if jitter[3] > 0.5:
-        raise UserError(f"the hue strength is {jitter[3]}, but half a turn (0.5) reaches every hue. Use 0.5 or less.")
-
-
 class Window(NamedTuple):
-    """A part of a picture, in whole pixels, and how it is brought to its size."""
+    """A rectangle of a picture, in whole pixels, and the interpolation that resizes it."""
 
     left: int
     top: int
@@ -55,46 +28,57 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """One random view: crop → flip → color jitter → gray → blur → solarize, each with its own chance.
+    """One random view: crop → flip → color jitter → gray → blur → solarize, each with its own probability.
 
-    The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarizing.
+    The defaults are SimSiam's at 32 pixels (Chen & He 2021, appendix D): no blur, no solarization.
     """
 
     crop_scale: Range = (0.2, 1.0)
-    """Smallest and largest part of the image's area that a crop keeps."""
+    """Smallest and largest share of the image's area in a crop."""
     crop_ratio: Range = (3 / 4, 4 / 3)
     """Smallest and largest width ÷ height of a crop; drawn uniformly in its logarithm."""
     interpolation: Interpolation = "bilinear"
-    """How a crop is brought to the output size; always antialiased."""
+    """How a crop is resized; always antialiased."""
     flip: float = 0.5
-    """Chance of a mirror image, left to right."""
+    """Probability of a horizontal flip."""
     jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
     """Strength of brightness, contrast, saturation (factors in 1 ± v) and hue (± v turns of the color circle)."""
     jitter_p: float = 0.8
-    """Chance that the four color changes happen, in an order drawn for each image."""
+    """Probability of the four color changes, in an order drawn for each image."""
     gray_p: float = 0.2
-    """Chance that the image loses its color."""
+    """Probability of a gray image."""
     blur_p: float = 0.0
-    """Chance of a Gaussian blur, whose kernel spans about a tenth of the image."""
+    """Probability of a Gaussian blur, whose kernel spans about a tenth of the image."""
     blur_sigma: Range = (0.1, 2.0)
     """Smallest and largest standard deviation of the blur, in pixels of the output."""
     solarize_p: float = 0.0
-    """Chance that every value from one half up is inverted."""
+    """Probability that every value from one half up is inverted."""
 
     def describe(self) -> str:
-        """The view in a few words: what is always there, and what has a chance."""
+        """The view in a few words."""
         chances = {"jitter": self.jitter_p, "gray": self.gray_p, "blur": self.blur_p, "solarize": self.solarize_p}
         rest = [f"{name} {p:g}" for name, p in {"flip": self.flip, **chances}.items() if p > 0]
         return ", ".join([f"crop {self.crop_scale[0]:g}–{self.crop_scale[1]:g} {self.interpolation}", *rest])
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
         for field in ("flip", "jitter_p", "gray_p", "blur_p", "solarize_p"):
-            _require_chance(field, getattr(self, field))
+            if not 0 <= getattr(self, field) <= 1:
+                raise UserError(f"{field} is {getattr(self, field)}, but a probability must be in [0, 1].")
         for field in ("crop_scale", "crop_ratio", "blur_sigma"):
-            _require_range(field, getattr(self, field))
-        _require_crop(self.crop_scale, self.interpolation)
-        _require_jitter(self.jitter)
+            bounds = getattr(self, field)
+            if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+                raise UserError(f"{field} is {bounds}, but must be (low, high) with 0 < low ≤ high.")
+        if self.crop_scale[1] > 1:
+            raise UserError(
+                f"crop_scale is {self.crop_scale}, but a crop is at most the whole image: end at 1 or below."
+            )
+        if self.interpolation not in ("bilinear", "bicubic"):
+            raise UserError(f"interpolation is '{self.interpolation}', but must be 'bilinear' or 'bicubic'.")
+        if len(self.jitter) != 4 or min(self.jitter) < 0 or self.jitter[3] > 0.5:
+            raise UserError(
+                f"jitter is {self.jitter}, but must be four strengths of 0 or more: brightness, contrast, saturation, "
+                "hue. Hue must be at most 0.5, half a turn."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +86,9 @@ class ViewPlan:
     """How a batch becomes two views and an anchor: x₁, x₂ and x₀ of the paper."""
 
     first: Augmentation | None = Augmentation()
-    """How x₁ is drawn; nothing at all leaves the image as it is."""
+    """The augmentation of x₁; None: the image itself."""
     second: Augmentation | Literal["first"] | None = Augmentation()
-    """How x₂ is drawn; nothing at all leaves the image as it is. `first` is x₁ once more, for who looks at one view."""
+    """The augmentation of x₂; None: the image itself. `first`: x₁ again, for evaluations with one view."""
     anchor: Literal["plain", "resize-crop"] = "resize-crop"
     """How the original x₀ is prepared. `resize-crop`, as in the authors' code: short side to 8/7 of the size (36 for
     32, 256 for 224; bicubic), then the center. `plain`: the image itself, resized only if it has another size."""
@@ -117,17 +101,15 @@ class ViewPlan:
         """The plan in one line."""
         second = self.first if self.second == "first" else self.second
         views = [v.describe() if v else "the image itself" for v in (self.first, second)]
-        said = f"both views: {views[0]}" if views[0] == views[1] else f"first: {views[0]}; second: {views[1]}"
-        return f"{said}; anchor: {self.anchor}"
+        text = f"both views: {views[0]}" if views[0] == views[1] else f"first: {views[0]}; second: {views[1]}"
+        return f"{text}; anchor: {self.anchor}"
 
     def __post_init__(self) -> None:
-        """Refuse a normalization that cannot be computed and an anchor nobody knows."""
         if self.anchor not in ("plain", "resize-crop"):
-            raise UserError(f"anchor is '{self.anchor}', but an original is 'plain' or 'resize-crop'. Choose one.")
+            raise UserError(f"anchor is '{self.anchor}', but must be 'plain' or 'resize-crop'.")
         if len(self.mean) != 3 or len(self.std) != 3 or min(self.std) <= 0:
             raise UserError(
-                f"mean {self.mean} and std {self.std} do not normalize an RGB image. "
-                "Give three numbers each, in units of 0–1, with every std above 0."
+                f"mean is {self.mean} and std {self.std}, but both must be three numbers in units of 0–1, std above 0."
             )
 
 
