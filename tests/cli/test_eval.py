@@ -155,7 +155,7 @@ def test_an_encoder_that_gives_no_feature_vectors_is_refused(
     torch.save(torch.nn.Conv2d(3, 4, 3).state_dict(), "w.pth")
     code, _, err = said(["eval", "knn", "w.pth", "--backbone", "maps.maps", "--data", "shapes", *ON_CPU], capsys)
     assert code == 2
-    assert "one feature vector per image, (n, d), but this one gave (2, 4, 30, 30)" in err
+    assert "(2, 4, 30, 30)" in err
 
 
 def test_a_bank_smaller_than_the_run_s_k_votes_as_a_whole(run_folder: Path, capsys: Capture) -> None:

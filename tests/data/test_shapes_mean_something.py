@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from phinets.backbones import backbone
 from phinets.config.views import PLANS
 from phinets.data.shapes import finite
-from phinets.evaluation.features import features, pixels
+from phinets.evaluation.features import features
 from phinets.evaluation.knn import knn_accuracy
 from phinets.views import prepare
 
@@ -28,11 +28,11 @@ def world() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def test_pixels_and_an_untrained_encoder_know_little(world: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
     images, labels, asked, truth = world
-    known, queries = (pixels(x.split(512), prepared_images) for x in (images[:5000], asked))
+    known, queries = (features(None, x.split(512), prepared_images, CPU) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 30
     torch.manual_seed(0)
     encoder = backbone("resnet-tiny")
-    known, queries = (features(encoder, x.split(512), prepared_images, device=CPU) for x in (images[:5000], asked))
+    known, queries = (features(encoder, x.split(512), prepared_images, CPU) for x in (images[:5000], asked))
     assert knn_accuracy(queries, truth, known, labels[:5000], k=50) < 45
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from phinets.config.errors import UserError
 from phinets.config.evaluation import EvalOptions
 from phinets.embed.embed import embed_job, eval_job, write_features
-from phinets.evaluation.features import FeatureSet, features, pixels, read_feature_table
+from phinets.evaluation.features import FeatureSet, features, read_feature_table
 from phinets.evaluation.knn import knn_votes
 from phinets.evaluation.setup import eval_setup, open_target
 from tests.helpers import TinyEncoder, assert_features_close
@@ -23,16 +23,16 @@ IMAGES = torch.randint(0, 256, (23, 3, 8, 8), dtype=torch.uint8, generator=torch
 
 def test_no_image_is_left_out_whatever_the_batch() -> None:
     encoder = TinyEncoder()
-    whole = features(encoder, [IMAGES], lambda x: x.float(), device=CPU)
+    whole = features(encoder, [IMAGES], lambda x: x.float(), CPU)
     assert whole.shape == (23, 5)
-    assert_features_close(features(encoder, IMAGES.split(5), lambda x: x.float(), device=CPU), whole)
+    assert_features_close(features(encoder, IMAGES.split(5), lambda x: x.float(), CPU), whole)
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_encoder_is_frozen_and_left_in_the_mode_it_was_in(training: bool) -> None:
     encoder = TinyEncoder().train(training)
     before = {k: v.clone() for k, v in encoder.state_dict().items()}
-    out = features(encoder, [IMAGES], lambda x: x.float(), device=CPU)
+    out = features(encoder, [IMAGES], lambda x: x.float(), CPU)
     assert encoder.training is training
     assert not out.requires_grad
     assert all(torch.equal(before[k], v) for k, v in encoder.state_dict().items())
@@ -41,12 +41,12 @@ def test_the_encoder_is_frozen_and_left_in_the_mode_it_was_in(training: bool) ->
 def test_a_failing_encoder_is_left_in_the_mode_it_was_in() -> None:
     encoder = nn.Linear(2, 2)
     with pytest.raises(RuntimeError):
-        features(encoder, [IMAGES], lambda x: x.float(), device=CPU)
+        features(encoder, [IMAGES], lambda x: x.float(), CPU)
     assert encoder.training
 
 
 def test_pixels_are_the_images_themselves() -> None:
-    assert torch.equal(pixels(IMAGES.split(7), lambda x: x.float()), IMAGES.float().reshape(23, -1))
+    assert torch.equal(features(None, IMAGES.split(7), lambda x: x.float(), CPU), IMAGES.float().reshape(23, -1))
 
 
 ON_CPU = EvalOptions(device="cpu")

@@ -22,7 +22,7 @@ from phinets.config.run import DataOptions, TrainConfig
 from phinets.config.views import PLANS, ViewPlan
 from phinets.data.files import ImageInput, image_batches
 from phinets.data.locations import resolve_data_name
-from phinets.evaluation.features import BATCH_SIZE, feature_chunks
+from phinets.evaluation.features import BATCH_SIZE, features
 from phinets.methods import Learner
 from phinets.runtime.devices import pick_device
 from phinets.training.checkpoint import NAME, load_checkpoint, newest_checkpoint
@@ -303,8 +303,7 @@ class Encoder(nn.Module):
             UserError: where a picture can't be read or an array is not one of images.
         """
         chunks = image_batches(pictures, self.image_size, self.batch_size)
-        features = list(feature_chunks(self.backbone, chunks, self.prepare, device=self.device))
-        return torch.cat(features) if features else torch.empty(0, self.num_features)
+        return features(self.backbone, chunks, self.prepare, self.device).reshape(-1, self.num_features)
 
     def describe(self) -> str:
         """Its weights, features and input size, in words."""

@@ -1,4 +1,4 @@
-"""Frozen encoder + labeled images → features."""
+"""Features of labeled images by a frozen encoder, and feature tables in files."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,47 +57,42 @@ class FeatureExtractor:
         """Features and labels of labeled images; raw pixels where there is no encoder."""
         assert images.labels is not None
         rows: list[Tensor] = []
-        chunks = self._chunks(images, rows)
-        if encoder is None:
-            values = pixels(chunks, self._prepare)
-        else:
-            values = features(encoder, chunks, self._prepare, device=self.device)
-        return FeatureSet(values, images.labels[torch.cat(rows)])
 
-    def _chunks(self, images: ImageSet, rows: list[Tensor]) -> Iterator[Tensor]:
-        """The images a batch at a time; appends their row numbers to `rows` and records bad images."""
-        for batch in batches(images.images, BATCH_SIZE):
-            rows.append(batch.rows)
-            self.bad_images.add(batch.bad)
-            yield batch.images
+        def chunks() -> Iterator[Tensor]:
+            for batch in batches(images.images, BATCH_SIZE):
+                rows.append(batch.rows)
+                self.bad_images.add(batch.bad)
+                yield batch.images
+
+        values = features(encoder, chunks(), self._prepare, self.device)
+        return FeatureSet(values, images.labels[torch.cat(rows)])
 
     def _prepare(self, images: Tensor) -> Tensor:
         return prepare(images, self.plan, self.size).to(self.dtype)
 
 
-def feature_chunks(
-    encoder: nn.Module, chunks: Iterable[Tensor], prepare: Callable[[Tensor], Tensor], *, device: torch.device
-) -> Iterator[Tensor]:
-    """The features of each chunk of images, in turn: uint8 (n, 3, s, s) → float32 (n, d) on the CPU.
-
-    `prepare` turns a uint8 batch into the encoder's input.
-    """
-    for chunk in chunks:
-        with eval_mode(encoder):
-            output = require_features(encoder(prepare(chunk.to(device))), len(chunk))
-        yield output.float().cpu()
-
-
 def features(
-    encoder: nn.Module, chunks: Iterable[Tensor], prepare: Callable[[Tensor], Tensor], *, device: torch.device
+    encoder: nn.Module | None, chunks: Iterable[Tensor], prepare: Callable[[Tensor], Tensor], device: torch.device
 ) -> Tensor:
-    """The features of all images: chunks of uint8 (n, 3, s, s) → float32 (Σn, d) on the CPU."""
-    return torch.cat(list(feature_chunks(encoder, chunks, prepare, device=device)))
+    """The features of images, a chunk at a time.
 
+    Args:
+        encoder: a module that returns (n, d); None: raw pixels, a baseline for encoders.
+        chunks: uint8 (n, 3, s, s) each.
+        prepare: turns a chunk into the encoder's input.
+        device: where the encoder computes.
 
-def pixels(chunks: Iterable[Tensor], prepare: Callable[[Tensor], Tensor]) -> Tensor:
-    """Raw pixels as features, a baseline for encoders."""
-    return torch.cat([prepare(chunk).flatten(1) for chunk in chunks])
+    Returns:
+        float32 (Σn, d) on the CPU.
+    """
+    values = []
+    for chunk in chunks:
+        if encoder is None:
+            values.append(prepare(chunk).flatten(1))
+            continue
+        with eval_mode(encoder):
+            values.append(require_features(encoder(prepare(chunk.to(device))), len(chunk)).float().cpu())
+    return torch.cat(values) if values else torch.empty(0, 0)
 
 
 def require_finite_features(features: Tensor, name: str, first: int = 0) -> None:
@@ -135,46 +130,19 @@ def require_classes(train_labels: Tensor | None, test_labels: Tensor | None, dat
         )
 
 
-COLUMNS = {"split": "splits", "label": "labels", "feature": "features"}
-"""The columns of a .parquet file that are read, and the arrays of an .npz file that hold them."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FeatureTable:
-    """What `phinets embed` and `phinets eval features` write."""
+    """Labeled features of a file that `phinets embed` or `phinets eval features` wrote."""
 
     path: Path
-    features: NDArray[Any]
-    """(n, d); memory-mapped from an .npz file that is not compressed."""
-    labels: NDArray[Any]
-    """(n,): class names or numbers; "" or a negative number for an image without a label."""
-    splits: NDArray[Any]
-    """(n,): train, bank or test."""
-    classes: tuple[str, ...]
-    """Class names in their order; empty where the file has none."""
+    train: FeatureSet
+    test: FeatureSet
     about: Mapping[str, Any]
     """Whose features of which images; empty for a file that was not written by phinets."""
 
     def feature_sets(self) -> tuple[FeatureSet, FeatureSet]:
-        """Train features (those of split `bank` where there is one) and test features, of all labeled images."""
-        order = self.classes or tuple(np.unique(self.labels).tolist())
-        numbers = {name: number for number, name in enumerate(order)}
-        labels = np.array([numbers.get(label, -1) for label in self.labels.tolist()], np.int64)
-        if np.issubdtype(self.labels.dtype, np.number):
-            labels[self.labels < 0] = -1
-        elif "" in numbers:
-            labels[self.labels == ""] = -1
-        bank = "bank" if (self.splits == "bank").any() else "train"
-        train, test = (self._select((self.splits == split) & (labels >= 0), labels) for split in (bank, "test"))
-        require_classes(train.labels, test.labels, str(self.path))
-        return train, test
-
-    def _select(self, mask: NDArray[np.bool_], labels: NDArray[np.int64]) -> FeatureSet:
-        """Some rows; rows that lie side by side stay memory-mapped."""
-        rows = mask.nonzero()[0]
-        adjacent = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
-        features = self.features[rows[0] : rows[-1] + 1] if adjacent else self.features[rows]
-        return FeatureSet(features, torch.from_numpy(labels[rows]))
+        """Train features and test features."""
+        return self.train, self.test
 
     @property
     def evaluation(self) -> EvalConfig:
@@ -185,14 +153,12 @@ class FeatureTable:
     def document(self) -> dict[str, Any]:
         """Whose features of which images, for --json."""
         own = {key: value for key, value in self.about.items() if key not in ("evaluation", "description")}
-        train, test = self.feature_sets()
-        return {**own, "target": str(self.path), "bank": len(train.labels), "queries": len(test.labels)}
+        return {**own, "target": str(self.path), "bank": len(self.train.labels), "queries": len(self.test.labels)}
 
     def describe(self) -> str:
         """Whose features of which images, in words."""
-        train, test = self.feature_sets()
         whose = f" of the {self.about['description']}" if "description" in self.about else ""
-        return f"features in {self.path.name}{whose}: {split_protocol(len(train.labels), len(test.labels))}"
+        return f"features in {self.path.name}{whose}: {split_protocol(len(self.train.labels), len(self.test.labels))}"
 
 
 def is_feature_file(place: Path) -> bool:
@@ -201,7 +167,17 @@ def is_feature_file(place: Path) -> bool:
 
 
 def read_feature_table(path: Path) -> FeatureTable:
-    """The table in an .npz or .parquet file, checked."""
+    """Read a feature table.
+
+    Args:
+        path: an .npz or .parquet file with features (n, d), labels (n,), splits (n,) and, optionally, classes.
+
+    Returns:
+        Train features (of split `bank` where there is one, else `train`) and test features, of all labeled images.
+
+    Raises:
+        UserError: where the file can't be read, an array is missing or misshapen, or there are fewer than two classes.
+    """
     if not path.is_file():
         raise UserError(f"there is no file '{path}'.")
     try:
@@ -216,36 +192,63 @@ def read_feature_table(path: Path) -> FeatureTable:
         ) from None
     except Exception as error:  # a torn archive may raise anything
         raise UserError(f"'{path}' can't be read as features: {error or type(error).__name__}.") from error
-    _require_shapes(table)
-    return table
+    _require_shapes(table, path)
+    labels, bank = _label_numbers(table), "bank" if (table.splits == "bank").any() else "train"
+    train, test = (_select(table.features, labels, table.splits == split) for split in (bank, "test"))
+    require_classes(train.labels, test.labels, str(path))
+    return FeatureTable(path=path, train=train, test=test, about=table.about)
 
 
-def _require_shapes(table: FeatureTable) -> None:
+class Columns(NamedTuple):
+    """The contents of a feature file."""
+
+    features: NDArray[Any]
+    """(n, d); memory-mapped from an .npz file that is not compressed."""
+    labels: NDArray[Any]
+    """(n,): class names or numbers; "" or a negative number for an image without a label."""
+    splits: NDArray[Any]
+    """(n,): train, bank or test."""
+    classes: tuple[str, ...]
+    """Class names in their order; empty where the file has none."""
+    about: Mapping[str, Any]
+
+
+def _require_shapes(table: Columns, path: Path) -> None:
     features, n = table.features, len(table.features) if table.features.ndim else 0
     if features.ndim != 2 or 0 in features.shape or not np.issubdtype(features.dtype, np.floating):
-        raise UserError(f"the features in '{table.path}' are {features.dtype} {features.shape}, not floats (n, d).")
+        raise UserError(f"the features in '{path}' are {features.dtype} {features.shape}, not floats (n, d).")
     for name, array, kinds in (("labels", table.labels, "Uiu"), ("splits", table.splits, "U")):
         if array.shape != (n,) or array.dtype.kind not in kinds:
             raise UserError(
-                f"the {name} in '{table.path}' are {array.dtype} {array.shape}, but must be "
+                f"the {name} in '{path}' are {array.dtype} {array.shape}, but must be "
                 f"{'text' if kinds == 'U' else 'class names or numbers'}, one for each of the {n} features."
             )
 
 
-def _read_npz(path: Path) -> FeatureTable:
+def _label_numbers(table: Columns) -> NDArray[np.int64]:
+    """Labels as indices of the classes (n,); −1 for an image without a label."""
+    classes = table.classes or tuple(np.unique(table.labels).tolist())
+    numbers = {name: number for number, name in enumerate(classes)}
+    unlabeled = table.labels < 0 if np.issubdtype(table.labels.dtype, np.number) else table.labels == ""
+    labels = np.array([numbers.get(label, -1) for label in table.labels.tolist()], np.int64)
+    return np.where(unlabeled, -1, labels)
+
+
+def _select(features: NDArray[Any], labels: NDArray[np.int64], mask: NDArray[np.bool_]) -> FeatureSet:
+    """The labeled rows of a split; rows that lie side by side stay memory-mapped."""
+    rows = (mask & (labels >= 0)).nonzero()[0]
+    adjacent = len(rows) > 0 and rows[-1] - rows[0] + 1 == len(rows)
+    own = features[rows[0] : rows[-1] + 1] if adjacent else features[rows]
+    return FeatureSet(own, torch.from_numpy(labels[rows]))
+
+
+def _read_npz(path: Path) -> Columns:
     with np.load(path, allow_pickle=False) as arrays:
-        names = set(arrays.files)
-        small = {name: arrays[name] for name in (*COLUMNS.values(), "classes", "about") if name in names - {"features"}}
-    if "features" not in names:
-        raise KeyError("features")
-    return FeatureTable(
-        path=path,
-        features=_map_array(path, "features"),
-        labels=small["labels"],
-        splits=small["splits"],
-        classes=tuple(small["classes"].tolist()) if "classes" in small else (),
-        about=json.loads(str(small["about"])) if "about" in small else {},
-    )
+        if "features" not in arrays:
+            raise KeyError("features")
+        classes = tuple(arrays["classes"].tolist()) if "classes" in arrays else ()
+        about = json.loads(str(arrays["about"])) if "about" in arrays else {}
+        return Columns(_map_array(path, "features"), arrays["labels"], arrays["splits"], classes, about)
 
 
 def _map_array(path: Path, name: str) -> NDArray[Any]:
@@ -262,23 +265,22 @@ def _map_array(path: Path, name: str) -> NDArray[Any]:
         return np.asarray(arrays[name])
 
 
-def _read_parquet(path: Path) -> FeatureTable:
+def _read_parquet(path: Path) -> Columns:
     _, parquet = pyarrow()
-    names = parquet.read_schema(path).names
-    for column in COLUMNS:
-        if column not in names:
-            raise KeyError(column)
-    table = parquet.read_table(path, columns=list(COLUMNS))
+    columns = ["feature", "label", "split"]
+    missing = set(columns) - set(parquet.read_schema(path).names)
+    if missing:
+        raise KeyError(", ".join(sorted(missing)))
+    table = parquet.read_table(path, columns=columns)
     metadata = table.schema.metadata or {}
-    labels, splits = (np.array(table.column(name).to_pylist()) for name in ("label", "split"))
     features = table.column("feature").combine_chunks()
-    return FeatureTable(
-        path=path,
-        features=features.flatten().to_numpy().reshape(len(features), -1),
-        labels=labels,
-        splits=splits,
-        classes=tuple(json.loads(metadata.get(b"classes", b"[]"))),
-        about=json.loads(metadata.get(b"phinets", b"{}")),
+    labels, splits = (np.array(table.column(name).to_pylist()) for name in ("label", "split"))
+    return Columns(
+        features.flatten().to_numpy().reshape(len(features), -1),
+        labels,
+        splits,
+        tuple(json.loads(metadata.get(b"classes", b"[]"))),
+        json.loads(metadata.get(b"phinets", b"{}")),
     )
 
 
@@ -292,4 +294,4 @@ def pyarrow() -> tuple[Any, Any]:
         ) from None
 
 
-READERS: Mapping[str, Callable[[Path], FeatureTable]] = {".npz": _read_npz, ".parquet": _read_parquet}
+READERS: Mapping[str, Callable[[Path], Columns]] = {".npz": _read_npz, ".parquet": _read_parquet}
