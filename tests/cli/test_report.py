@@ -52,6 +52,17 @@ def test_it_writes_a_page_and_says_what_is_in_it(
     assert list(tmp_path.glob(".*")) == [], "nothing half-written is left"
 
 
+def test_the_tables_alone_are_written_as_markdown(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, _ = said(["report", store, "--out", tmp_path / "tables.md"], capsys)
+    assert code == 0
+    text = (tmp_path / "tables.md").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert all(f"`{name}`" in text for name in ("ema-beta", "fast-slow"))
+    assert "<html" not in text
+
+
 def test_a_page_is_overwritten_only_when_asked_and_shows_only_what_is_chosen(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +74,7 @@ def test_a_page_is_overwritten_only_when_asked_and_shows_only_what_is_chosen(
     assert out.read_text(encoding="utf-8") == "mine"
     code, told, _ = said(["report", store, "--out", out, "--overwrite", "--targets", "fast-slow"], capsys)
     assert code == 0
-    assert "open it in a browser" in told
+    assert str(out) in told
     page = out.read_text(encoding="utf-8")
     assert 'id="smoke-fast-slow"' in page
     assert 'id="smoke-ema-beta"' not in page

@@ -26,7 +26,7 @@ class Report:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Stores of `phinets reproduce`, single result files, run folders of `phinets train` or `phinets continual`."""
     out: Path = Path("report.html")
-    """The page."""
+    """The page; with the suffix .md only the tables and claims, as Markdown."""
     scale: tuple[ScaleName, ...] = ()
     """Only these scales; unset: every scale with results."""
     targets: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ class Report:
     """Print one JSON document: the page, its size, and the number of claims by verdict."""
 
     def __post_init__(self) -> None:
-        if self.out.suffix.lower() not in (".html", ".htm"):
+        if self.out.suffix.lower() not in (".html", ".htm", ".md"):
             raise UserError(
-                f"'{self.out}' can't be written: a page's name ends in .html. "
+                f"'{self.out}' can't be written: a report's name ends in .html or .md. "
                 f"Choose another --out, e.g. '{self.out.stem or 'report'}.html'."
             )
         if not self.runs:
@@ -56,11 +56,13 @@ def command(words: list[str]) -> Outcome:
     require_free(options.out, options.overwrite)
     contents = _contents(options)
     from phinets.reports.page import page
+    from phinets.reports.paper_tables import report_markdown
     from phinets.runtime.files import atomic_write
 
-    html = page(contents).encode()
-    atomic_write(options.out, html)
-    document = {"page": str(options.out), "bytes": len(html), **_counts(contents)}
+    is_markdown = options.out.suffix.lower() == ".md"
+    content = (report_markdown(contents.found) if is_markdown else page(contents)).encode()
+    atomic_write(options.out, content)
+    document = {"page": str(options.out), "bytes": len(content), **_counts(contents)}
     return Outcome(
         document, lambda console: console.print(_sentence(document), highlight=False, markup=False, soft_wrap=True)
     )
@@ -109,6 +111,6 @@ def _sentence(document: dict[str, Any]) -> str:
     claims = ", ".join(f"{count} {word}" for word, count in document["claims"].items())
     skipped = f" Unfinished: {', '.join(document['unfinished'])}." if document["unfinished"] else ""
     return (
-        f"{document['page']}: open it in a browser. {document['results']} results, {len(document['targets'])} targets; "
+        f"{document['page']}: {document['results']} results, {len(document['targets'])} targets; "
         f"claims: {claims}.{skipped}"
     )

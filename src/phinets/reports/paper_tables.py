@@ -1,6 +1,7 @@
-"""What was found of the paper's tables and claims, as Markdown, as CSV, as LaTeX, and on the terminal."""
+"""Results for the paper's tables and claims as Markdown, CSV, LaTeX (tables by booktabs), and on the terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -18,9 +19,6 @@ from phinets.reports.paper_cells import (
     tally,
     title,
 )
-from phinets.reports.paper_latex import latex
-
-__all__ = ["claim_csv_lines", "csv_lines", "latex", "markdown", "report_markdown", "show"]
 
 CELL_COLUMNS = (
     "target", "scale", "table", "row", "column", "measure", "unit", "mean", "spread", "n", "seeds", "lost", "failed",
@@ -35,6 +33,27 @@ TERMINAL_COLUMNS = ("verdict", "claim", "effect [95 % interval]", "seeds", "coll
 MAX_WIDTH = 10_000
 """Letters of a line that no table needs."""
 STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
+
+
+HEAD = "% Needs \\usepackage{booktabs,graphicx}. Written by `phinets reproduce`.\n"
+CLAIM_WIDTHS = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
+NARROW = 2
+"""Columns of numbers up to which a table fits on a page as it is."""
+SIGNS = {
+    "±": r"\pm", "×": r"\times", "−": "-", "→": r"\to", "≤": r"\leq", "≥": r"\geq", "·": r"\cdot", "†": r"\dagger",
+    "‡": r"\ddagger", "²": "^2", "½": r"\frac{1}{2}", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda", "ρ": r"\rho",
+    "σ": r"\sigma", "τ": r"\tau", "φ": r"\phi", "ψ": r"\psi", "<": "<", ">": ">", "|": "|",
+}  # fmt: skip
+"""Signs that stand in math mode."""
+ESCAPES = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#{}"},
+        **{sign: f"${name}$" for sign, name in SIGNS.items()},
+        "\\": r"\textbackslash{}", "_": r"\_\allowbreak{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        '"': "''", "–": "--", "—": "---", "’": "'", "…": r"\ldots{}", "§": r"\S{}", "[": "{[}", "]": "{]}",
+    }
+)  # fmt: skip
+"""Letters that mean something to LaTeX, or nothing; brackets, since after a line's end they would be its options."""
 
 
 def report_markdown(found: Sequence[TargetResult]) -> str:
@@ -57,32 +76,28 @@ def markdown(found: Sequence[TargetResult]) -> str:
 
 
 def _section(found: TargetResult) -> str:
-    parts = [f"## {_capital(found.target.title)}", f"`{found.target.name}`: {about(found)}"]
-    parts += [found.target.notes] if found.target.notes else []
+    blocks = [f"## {_capital(found.target.title)}", f"`{found.target.name}`: {about(found)}"]
+    blocks += [found.target.notes] if found.target.notes else []
     for table in found.tables:
-        parts += [f"**{title(table)}**", _markdown_table(headings(table), _rows(table)), legend(table)]
+        rows = _rows(table, lambda text, bold: f"**{text}**" if bold else text, "*paper*")
+        blocks += [f"**{title(table)}**", _markdown_table(headings(table), rows), legend(table)]
     if found.claims:
-        parts.append(_markdown_table(CLAIM_HEADINGS, [claim_line(claim) for claim in found.claims]))
-    return "\n\n".join(parts) + "\n"
+        blocks.append(_markdown_table(CLAIM_HEADINGS, [claim_line(claim) for claim in found.claims]))
+    return "\n\n".join(blocks) + "\n"
 
 
-def _rows(found: TableResult) -> Iterable[Sequence[str]]:
+def _rows(found: TableResult, write: Callable[[str, bool], str], paper: str) -> Iterator[Sequence[str]]:
+    """Rows of text, the paper's numbers below ours; `write` takes a text and whether it is bold."""
     for line in lines(found):
-        yield (
-            line.name,
-            *("" if cell is None else _bold(cell.ours, cell.result.best) + cell.marks for cell in line.cells),
-        )
+        texts = [(cell.ours, cell.result.best, cell.marks) if cell else ("", False, "") for cell in line.cells]
+        yield write(line.name, False), *(write(ours, best) + write(marks, False) for ours, best, marks in texts)
         if line.has_paper:
-            yield ("*paper*", *("" if cell is None else _bold(cell.paper, cell.paper_bold) for cell in line.cells))
-
-
-def _bold(text: str, bold: bool) -> str:
-    return f"**{text}**" if bold else text
+            yield paper, *("" if cell is None else write(cell.paper, cell.paper_bold) for cell in line.cells)
 
 
 def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    drawn = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in drawn)
+    every = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in every)
 
 
 def _capital(text: str) -> str:
@@ -123,6 +138,42 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def latex(found: Sequence[TargetResult]) -> str:
+    """All tables, and a table of the claims, of some targets, to be read by `\\input`."""
+    blocks = [HEAD]
+    for one in found:
+        blocks.append(f"% {one.target.name}: {' '.join(about(one).split())}\n")
+        blocks += [_latex_table(table) for table in one.tables]
+        if one.claims:
+            rows = [[escape(word) for word in claim_line(claim)] for claim in one.claims]
+            blocks.append(_latex_float(f"Claims: {one.target.title}.", CLAIM_WIDTHS, CLAIM_HEADINGS, rows, fit=True))
+    return "\n".join(blocks)
+
+
+def escape(text: str) -> str:
+    """Words as LaTeX prints them; the hyphen before a number becomes a minus."""
+    return re.sub(r"(?<!\w)-(?=\d)", "−", text).translate(ESCAPES)
+
+
+def _latex_table(found: TableResult) -> str:
+    def write(text: str, bold: bool) -> str:
+        return rf"\textbf{{{escape(text)}}}" if bold else escape(text)
+
+    rows = _rows(found, write, r"\quad\textit{paper}")
+    n = len(found.table.columns)
+    return _latex_float(f"{title(found)}. {legend(found)}", "l" + "r" * n, headings(found), rows, fit=n > NARROW)
+
+
+def _latex_float(caption: str, columns: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, fit: bool) -> str:
+    """A table with its caption, as wide as the page where it must `fit`."""
+    head, *body = (" & ".join(row) + r" \\" for row in (list(map(escape, heads)), *rows))
+    inside = "\n".join((r"\toprule", head, r"\midrule", *body, r"\bottomrule"))
+    tabular = f"\\begin{{tabular}}{{{columns}}}\n{inside}\n\\end{{tabular}}"
+    tabular = f"\\resizebox{{\\linewidth}}{{!}}{{%\n{tabular}%\n}}" if fit else tabular
+    start = "\\begin{table}[htbp]\n\\centering\n\\footnotesize"
+    return f"{start}\n\\caption{{{escape(caption)}}}\n{tabular}\n\\end{{table}}\n"
+
+
 def show(console: Console, found: Sequence[TargetResult]) -> None:
     """Tables and claims on the terminal."""
     for one in found:
@@ -130,15 +181,15 @@ def show(console: Console, found: Sequence[TargetResult]) -> None:
         console.print(Text(_capital(one.target.title), style="bold"))
         console.print(Text(about(one), style="dim"))
         for table in one.tables:
-            console.print(_drawn(console, table))
+            console.print(_terminal_table(console, table))
         if one.claims:
-            console.print(_drawn_claims(one))
+            console.print(_terminal_claims(one))
 
 
-def _drawn(console: Console, found: TableResult) -> Table:
+def _terminal_table(console: Console, found: TableResult) -> Table:
     """As the paper has it; rows as columns where that is narrower and the terminal too narrow."""
     first, *names = headings(found)
-    rows = {line.name: tuple(map(_drawn_cell, line.cells)) for line in lines(found)}
+    rows = {line.name: tuple(map(_terminal_cell, line.cells)) for line in lines(found)}
     table = _grid(found, first, names, rows)
     needed = console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum
     if needed <= console.width or len(rows) >= len(names):
@@ -157,7 +208,7 @@ def _grid(found: TableResult, first: str, names: Sequence[str], rows: Mapping[st
     return table
 
 
-def _drawn_cell(cell: CellText | None) -> Text:
+def _terminal_cell(cell: CellText | None) -> Text:
     """Ours, and the paper's in the line below."""
     if cell is None:
         return Text()
@@ -167,7 +218,7 @@ def _drawn_cell(cell: CellText | None) -> Text:
     return text
 
 
-def _drawn_claims(found: TargetResult) -> Table:
+def _terminal_claims(found: TargetResult) -> Table:
     """As narrow as a terminal is: the rules are in the files."""
     table = Table(title=Text(f"Of {len(found.claims)} claims {tally(found.claims)}."), title_justify="left")
     for heading in TERMINAL_COLUMNS:
