@@ -19,7 +19,7 @@ from phinets.config.plain import differences
 from phinets.data import BadImage
 from phinets.embed.collection import Collection
 from phinets.evaluation.features import pyarrow
-from phinets.runtime.files import cure, is_remnant, write_json
+from phinets.runtime.files import advice, is_remnant, write_json
 
 STATE, FEATURES, ROWS = "state.json", "features.f32", "rows.i64"
 SECONDS = 15.0
@@ -61,7 +61,7 @@ class FeatureStore:
             with path.open("ab") as file:
                 file.write(content)
         except OSError as error:
-            raise UserError(f"'{path}' can't be written: {error.strerror}. {cure(error)}") from error
+            raise UserError(f"'{path}' can't be written: {error.strerror}. {advice(error)}") from error
 
     def save(self) -> None:
         """Flush the files to the disk, then replace the state."""

@@ -353,20 +353,16 @@ def load(
     try:
         return build_encoder(load_encoder(Path(place).expanduser(), encoder, backbone), options)
     except UserError as error:
-        raise UserError(_as_arguments(str(error))) from error
+        message = str(error)
+        for option, argument in ARGUMENTS.items():
+            message = re.sub(option, argument, message)
+        raise UserError(message) from error
 
 
 def _require(name: str, value: object, kind: type | UnionType, wanted: str) -> None:
     """Refuse an argument of another type."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise UserError(f"{name} is {value!r} ({type(value).__name__}), but must be {wanted}.")
-
-
-def _as_arguments(message: str) -> str:
-    """An error's advice for the command line as advice for Python: --device cpu → device="cpu"."""
-    for option, argument in ARGUMENTS.items():
-        message = re.sub(option, argument, message)
-    return message
 
 
 def build_encoder(loaded: LoadedEncoder, options: EncoderOptions) -> Encoder:

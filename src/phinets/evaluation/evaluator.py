@@ -188,7 +188,7 @@ class TaskEvaluator:
 
 def labeled_sets(task: Task, bank: int | None, queries: int | None = None) -> tuple[ImageSet, ImageSet] | None:
     """The first labeled train and test images of a task; None where there are none."""
-    train, test = task.known.labeled.head(bank), task.test.labeled.head(queries)
+    train, test = task.eval_train.labeled.head(bank), task.test.labeled.head(queries)
     return None if any(images.labels is None or not len(images) for images in (train, test)) else (train, test)
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -80,9 +79,9 @@ def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = No
     loader = LabeledLoader(extractor, train, probe.batch, probe.epochs, seed)
     rates = [rate * loader.loader.batch / 256 for rate in probe.rates]
     width = feature_width(encoder, extractor.size)
-    first = fresh_heads(rates, width, loader.classes, random_stream(seed, "probe")).to(extractor.device)
+    first = fresh_heads(rates, width, loader.classes, random_stream(seed, "probe"), extractor.device)
     with eval_mode(encoder):
-        stream = _features(encoder, loader.stream(on_step))
+        stream = ((_finite_features(encoder, views), labels) for views, labels in loader.stream(on_step))
         heads = train_heads(
             stream, first, lambda step: half_cosine(step / loader.steps), probe.momentum, probe.optimizer
         )
@@ -95,11 +94,10 @@ def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = No
     return ProbeResult(accuracy=accuracy, rate=per_256[best], held_out=by_rate, batch=loader.loader.batch)
 
 
-def _features(encoder: nn.Module, batches: Iterator[tuple[Tensor, Tensor]]) -> Iterator[tuple[Tensor, Tensor]]:
-    for views, labels in batches:
-        features = require_features(encoder(views), len(views)).float()
-        require_finite_features(features, "training images")
-        yield features, labels
+def _finite_features(encoder: nn.Module, views: Tensor) -> Tensor:
+    features = require_features(encoder(views), len(views)).float()
+    require_finite_features(features, "training images")
+    return features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +150,11 @@ def fine_tune(
 
     The rates fall from lr · batch / 256 along half a cosine to 0 after `steps` steps.
     """
-    optimizer = _optimizer(encoder, head, options)
+    groups = [
+        {"params": list(encoder.parameters()), "base": options.lr},
+        {"params": list(head.parameters()), "base": options.head_lr},
+    ]
+    optimizer = torch.optim.SGD(groups, lr=0.0, momentum=options.momentum, weight_decay=options.weight_decay)
     encoder.train()
     losses = []
     for step, (views, labels) in enumerate(batches):
@@ -162,23 +164,9 @@ def fine_tune(
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        losses.append(_finite(loss, step))
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]):
+            raise UserError(
+                f"fine-tuning has diverged: the loss is not finite at step {step + 1}. Use a lower --lr and --head-lr."
+            )
     return losses
-
-
-def _optimizer(encoder: nn.Module, head: nn.Linear, options: FineTuning) -> torch.optim.Optimizer:
-    groups: list[dict[str, Any]] = [
-        {"params": list(encoder.parameters()), "base": options.lr},
-        {"params": list(head.parameters()), "base": options.head_lr},
-    ]
-    return torch.optim.SGD(groups, lr=0.0, momentum=options.momentum, weight_decay=options.weight_decay)
-
-
-def _finite(loss: Tensor, step: int) -> float:
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise UserError(
-            f"fine-tuning has diverged: the loss is no longer a finite number at step {step + 1}. Use a lower --lr and "
-            "--head-lr."
-        )
-    return value

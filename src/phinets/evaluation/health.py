@@ -32,16 +32,16 @@ def spread(z: Tensor) -> float:
     return float(_deviations(z).mean())
 
 
+def _deviations(z: Tensor) -> Tensor:
+    return F.normalize(z, dim=1).std(0, unbiased=False) * math.sqrt(z.shape[1])
+
+
 def dead_share(z: Tensor) -> float:
     """Share of the dimensions that hardly vary: std·√d of the l2-normalized codes below 0.01.
 
     z: (n, d). 0 where every dimension varies, 1 for constant codes.
     """
     return float((_deviations(z) < 0.01).double().mean())
-
-
-def _deviations(z: Tensor) -> Tensor:
-    return F.normalize(z, dim=1).std(0, unbiased=False) * math.sqrt(z.shape[1])
 
 
 def effective_rank(z: Tensor) -> float:
@@ -149,14 +149,8 @@ def learner_metrics(
     learner: Learner, views: Views, names: tuple[HealthMetric, ...], encoder: EncoderName = "fast"
 ) -> HealthMetrics:
     """The named metrics of a learner, which stays as it is; codes are those of its fast or slow encoder."""
-    return _metrics(learner, _sample(learner, encoder, views), names)
-
-
-def _metrics(learner: Learner, sample: Sample, names: Iterable[HealthMetric]) -> HealthMetrics:
-    metrics: HealthMetrics = {}
-    for name in names:
-        metrics |= METRICS[name](learner, sample)
-    return metrics
+    sample = _sample(learner, encoder, views)
+    return {key: value for name in names for key, value in METRICS[name](learner, sample).items()}
 
 
 def _sample(learner: Learner, encoder: EncoderName, views: Views) -> Sample:
@@ -204,20 +198,14 @@ def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -
     views = fixed_views(loader, options.images).views
     sample = _sample(learner, options.encoder, views)
     collapse = health(sample.z1)
-    metrics: HealthMetrics = {**asdict(collapse), **_metrics(learner, sample, METRICS)}
+    metrics: HealthMetrics = asdict(collapse)
+    for metric in METRICS.values():
+        metrics |= metric(learner, sample)
     protocol = (
         f"{config.method}, {config.backbone}, after step {step}; codes and features of the {options.encoder} encoder, "
         f"of {len(views.first)} training images of {name} in two views, in eval mode"
     )
     return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol)
-
-
-def _alignment(learner: Learner, sample: Sample) -> HealthMetrics:
-    return {"alignment": alignment(sample.z1, sample.z2), "uniformity": uniformity(sample.z1)}
-
-
-def _spectrum(learner: Learner, sample: Sample) -> HealthMetrics:
-    return {"spectrum_codes": spectrum(sample.z1).tolist(), "spectrum_features": spectrum(sample.features).tolist()}
 
 
 def _stable_rank(learner: Learner, sample: Sample) -> HealthMetrics:
@@ -236,8 +224,11 @@ def _slow_gap(learner: Learner, sample: Sample) -> HealthMetrics:
 
 
 METRICS: Mapping[HealthMetric, Callable[[Learner, Sample], HealthMetrics]] = {
-    "alignment": _alignment,
-    "spectrum": _spectrum,
+    "alignment": lambda _, s: {"alignment": alignment(s.z1, s.z2), "uniformity": uniformity(s.z1)},
+    "spectrum": lambda _, s: {
+        "spectrum_codes": spectrum(s.z1).tolist(),
+        "spectrum_features": spectrum(s.features).tolist(),
+    },
     "stable-rank": _stable_rank,
     "slow-gap": _slow_gap,
 }

@@ -185,10 +185,6 @@ class Heads:
         """Scores of the classes by each head: (n, d) → (rates, n, classes)."""
         return features @ self.weight + self.bias
 
-    def to(self, device: torch.device) -> "Heads":
-        """The same heads on another device."""
-        return Heads(self.rates, self.weight.to(device), self.bias.to(device))
-
     def accuracies(self, features: Tensor, truth: Tensor) -> dict[float, float]:
         """Percent that each head gets right, by its learning rate."""
         if not bool(torch.isfinite(self.weight).all()):
@@ -211,7 +207,7 @@ def train_heads(
     v ← momentum·v + λ·∇; w ← w − r·decline(t)·v for step t of a head with rate r; λ is 1 for SGD, and for LARS as in
     `lars_scale`. All heads share the features; each is the same as if trained alone.
     """
-    scale = lars_scale if optimizer == "lars" else _unscaled
+    scale = lars_scale if optimizer == "lars" else lambda gradient, _: gradient
     weight, bias = first.weight.clone(), first.bias.clone()
     rates = torch.tensor(first.rates, dtype=weight.dtype, device=weight.device)[:, None, None]
     speed_w, speed_b = torch.zeros_like(weight), torch.zeros_like(bias)
@@ -235,14 +231,12 @@ def lars_scale(gradient: Tensor, parameter: Tensor) -> Tensor:
     return gradient * torch.where(nonzero, TRUST * size / (slope + TINY), torch.ones_like(size))
 
 
-def _unscaled(gradient: Tensor, parameter: Tensor) -> Tensor:
-    return gradient
-
-
-def fresh_heads(rates: Sequence[float], width: int, classes: int, generator: torch.Generator) -> Heads:
+def fresh_heads(
+    rates: Sequence[float], width: int, classes: int, generator: torch.Generator, device: torch.device | str = "cpu"
+) -> Heads:
     """Heads before their first step, all alike: weights from a normal of deviation 0.01, biases 0 (He et al. 2020)."""
     for rate in rates:
         if not 0 < rate < float("inf"):
             raise UserError(f"a learning rate of {rate} can't be used: it must be above 0. The paper's probe has 30.")
-    weight = 0.01 * torch.randn(width, classes, generator=generator)
-    return Heads(tuple(rates), weight.repeat(len(rates), 1, 1), torch.zeros(len(rates), 1, classes))
+    weight = 0.01 * torch.randn(width, classes, generator=generator).to(device)
+    return Heads(tuple(rates), weight.repeat(len(rates), 1, 1), torch.zeros(len(rates), 1, classes, device=device))

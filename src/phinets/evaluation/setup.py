@@ -10,7 +10,7 @@ import torch
 from phinets.backbones import feature_width, warn_if_small
 from phinets.config.errors import UserError
 from phinets.config.evaluation import EvalOptions
-from phinets.config.run import DataOptions, EvalConfig
+from phinets.config.run import EvalConfig
 from phinets.data import BadImages, ImageSet, load
 from phinets.evaluation.encoders import LoadedEncoder, data_options_of, load_encoder, resolve_options, view_plan_of
 from phinets.evaluation.features import (
@@ -119,7 +119,12 @@ def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
         raise UserError(f"'{place}' holds features, but this command needs images. Give a run or weights.")
     options = resolve_options(options)
     loaded = load_encoder(place, options.encoder, options.backbone)
-    name, source = _data(options, loaded)
+    name, source = data_options_of(options, loaded)
+    bank = options.bank
+    if bank is None and loaded.config is not None and options.data in (None, loaded.config.data):
+        bank = loaded.config.evaluation.final_bank
+    enough = source.train_images and max(options.bank or 0, source.train_images)
+    source = replace(source, train_images=enough, test_images=options.test_images or source.test_images)
     warn_if_small(loaded.backbone, source.image_size)
     feature_width(loaded.module, source.image_size)  # fails early for an encoder that gives no feature vectors
     extractor = FeatureExtractor(
@@ -130,7 +135,7 @@ def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
         bad_images=BadImages(options.max_bad_images),
     )
     split = load(name, source)
-    train, test = split.eval_train.labeled.head(_bank_size(options, loaded)), split.test.labeled
+    train, test = split.eval_train.labeled.head(bank), split.test.labeled
     require_classes(train.labels, test.labels, name)
     return EvalSetup(
         place=place,
@@ -141,22 +146,4 @@ def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
         classes=split.classes,
         data=name,
         options=options,
-    )
-
-
-def _bank_size(options: EvalOptions, loaded: LoadedEncoder) -> int | None:
-    """The number of labeled training images: that of the run's final evaluation, on the run's own data."""
-    if options.bank is not None or loaded.config is None or options.data not in (None, loaded.config.data):
-        return options.bank
-    return loaded.config.evaluation.final_bank
-
-
-def _data(options: EvalOptions, loaded: LoadedEncoder) -> tuple[str, DataOptions]:
-    """The data's name and options, with enough images for the bank."""
-    name, source = data_options_of(options, loaded)
-    images = source.train_images
-    return name, replace(
-        source,
-        train_images=images if options.bank is None or images is None else max(options.bank, images),
-        test_images=options.test_images or source.test_images,
     )
