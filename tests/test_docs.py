@@ -4,14 +4,20 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tyro
+import yaml
 
 from phinets.cli.main import COMMANDS, main
+from phinets.config.plain import to_plain
+from phinets.runs.recipes import benchmark, recipe
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,6 +103,93 @@ def test_every_option_in_the_text_exists_somewhere() -> None:
     assert not faults, "\n".join(sorted(faults))
 
 
+class ParsedError(BaseException):
+    """A command line was parsed, and nothing was run."""
+
+
+def parsing_fault(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """What is wrong with a command line, or None where it can be parsed; the command itself does not run."""
+    parse: Any = tyro.cli
+
+    def parse_only(*args: Any, **options: Any) -> None:
+        parse(*args, **options)
+        raise ParsedError
+
+    error = io.StringIO()
+    with monkeypatch.context() as patch, redirect_stderr(error):
+        patch.setattr(tyro, "cli", parse_only)
+        try:
+            main(words)
+        except ParsedError:
+            return None
+        except SystemExit as end:
+            return error.getvalue() if end.code else None
+    return None
+
+
+def blocks_of(page: Path) -> str:
+    """The code blocks of a page, with continued lines joined and values for what an ellipsis leaves out."""
+    blocks = re.findall(r"^```.*?$(.*?)^```", page.read_text(), flags=re.M | re.S)
+    code = "\n".join(blocks).replace("\\\n", " ")
+    return re.sub(r"--address …", "--address x", code).replace("…", "")
+
+
+def examples_of(command: str) -> Iterator[str]:
+    """The examples in the help of a command and of its actions."""
+    output = io.StringIO()
+    with redirect_stdout(output), suppress(SystemExit):
+        main([command, "--help"])
+    text = output.getvalue()
+    for action in re.findall(r"^  ([a-z-]+)  ", text, re.M) if "ACTION" in text.partition("\n")[0] else ():
+        with redirect_stdout(output), suppress(SystemExit):
+            main([command, action, "--help"])
+    for line in re.findall(r"Example: (phinets [^│\n]*)", output.getvalue()):
+        yield from line.split("Example:")  # a narrow help puts two on one line
+
+
+def start_of(words: list[str]) -> list[str]:
+    """Write the config of the run that a command line resumes, appends to or repeats; detection starts anew."""
+    if words[0] == "detect":
+        return [word for word in words if word != "--resume"]
+    for option, place in pairwise(words):
+        if option in ("--resume", "--append", "--config"):
+            file = Path(place) / "config.yaml" if option != "--config" else Path(place)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            config = benchmark("split-shapes") if words[0] == "continual" else recipe("default")
+            file.write_text(yaml.safe_dump(to_plain(config)))
+    return words
+
+
+def test_every_command_line_can_be_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of code are typed as they stand, so their lines must be whole; so must the examples of every help."""
+    lines = [(page.name, words) for page in PAGES if page.suffix == ".md" for words in commands_in(blocks_of(page))]
+    examples = [(f"phinets {name} --help", line) for name in COMMANDS for line in examples_of(name)]
+    lines += [(place, words) for place, line in examples for words in commands_in(line)]
+    assert len(lines) > 80
+    faults = []
+    for place, words in lines:
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            words = start_of(words)
+            fault = parsing_fault(words, monkeypatch)
+        if fault:
+            faults.append(f"{place}: phinets {shlex.join(words)}: {fault}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.slow
+def test_the_readme_s_training_loop_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    blocks = re.findall(r"^```python$(.*?)^```", (ROOT / "README.md").read_text(), flags=re.M | re.S)
+    (loop,) = [block for block in blocks if "backward()" in block]
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    names: dict[str, Any] = {}
+    exec(compile(loop, "README.md", "exec"), names)
+    assert torch.isfinite(names["losses"].total)
+
+
 def exists(dotted: str) -> bool:
     """Whether a dotted name can be imported, or is an attribute of what can."""
     names = dotted.split(".")
@@ -121,6 +214,24 @@ def test_every_module_and_name_exists() -> None:
         if not exists(dotted)
     }
     assert not faults, "\n".join(sorted(faults))
+
+
+def source_text(path: str) -> str:
+    """A file's text; empty where there is no such file."""
+    file = ROOT / path
+    return file.read_text() if file.is_file() else ""
+
+
+def test_every_name_is_in_the_file_that_is_named_beside_it() -> None:
+    """`NAME` (`path`), `NAME` in `path`."""
+    pairs = [
+        (page.name, name, path)
+        for page in PAGES
+        for name, path in re.findall(r"`(\w+)`[,;]?\s(?:\(|in\s)`(src/phinets/[\w/]+\.py)`", page.read_text())
+    ]
+    faults = [f"{page}: {path} has no {name}" for page, name, path in pairs if name not in source_text(path)]
+    assert len(pairs) > 20
+    assert not faults, "\n".join(faults)
 
 
 def test_every_path_exists() -> None:

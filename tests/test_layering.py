@@ -1,4 +1,4 @@
-"""The house has floors: a module imports only from lower ones, or from its own package."""
+"""The package has floors: a module imports only from lower ones, or from its own package."""
 
 import ast
 import subprocess
@@ -31,7 +31,7 @@ FLOORS = {
     "cli": 10,
 }
 WITHOUT_TORCH = ("config", "paper", "reports", "data/shapes/rendering.py", "data/shapes/scene.py", "dynamics")
-THE_DOOR = ("__init__", "__main__")
+ENTRY_POINTS = ("__init__", "__main__")
 
 
 def imports(path: Path) -> set[str]:
@@ -52,7 +52,7 @@ def rooms(modules: set[str]) -> set[str]:
 
 
 def files() -> list[Path]:
-    return [p for p in sorted(SOURCE.rglob("*.py")) if p.stem not in THE_DOOR or p.parent != SOURCE]
+    return [p for p in sorted(SOURCE.rglob("*.py")) if p.stem not in ENTRY_POINTS or p.parent != SOURCE]
 
 
 def room_of(path: Path) -> str:

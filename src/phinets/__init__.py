@@ -6,9 +6,9 @@
     losses = learner.loss(phinets.Views(x1, x2, x0))
 
     encoder = phinets.load("runs/first")
-    features = encoder(pictures)
+    features = encoder(["a.jpg", "b.jpg"])
 
-Nothing heavy is imported before it is used.
+Torch is imported at the first use of a name.
 """
 
 from importlib import import_module
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_detector", "make_views"]
 
-_HOMES = {
+_MODULES = {
     "Encoder": "phinets.evaluation.encoders",
     "load": "phinets.evaluation.encoders",
     "load_detector": "phinets.detection.inference",
@@ -40,6 +40,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'phinets' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
