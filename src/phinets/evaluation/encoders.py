@@ -51,9 +51,18 @@ class LoadedEncoder:
 
 
 def load_encoder(place: Path, encoder: EncoderName = "fast", backbone: str | None = None) -> LoadedEncoder:
-    """The encoder in a run folder, in one of its checkpoints, or in a weights file.
+    """The weights of an encoder and where they come from.
 
-    A file without the name of its architecture in its metadata needs `backbone`.
+    Args:
+        place: a run folder, one of its checkpoints, or a weights file.
+        encoder: "fast" or "slow".
+        backbone: the architecture of a weights file whose metadata does not name it.
+
+    Returns:
+        The encoder on the CPU.
+
+    Raises:
+        UserError: where there is no such encoder at `place`, or its weights do not fit.
     """
     folder = run_folder_of(place)
     if folder is None:

@@ -180,7 +180,19 @@ class HealthReport:
 
 
 def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -> HealthReport:
-    """Every metric of the learner in a run folder or a checkpoint, on two views of training images."""
+    """Every health metric of a learner, on two views of training images.
+
+    Args:
+        place: a run folder or one of its checkpoints.
+        options: which encoder and which images.
+        device: where the learner computes.
+
+    Returns:
+        The metrics, the verdict and the protocol.
+
+    Raises:
+        UserError: where there is no learner at `place`.
+    """
     learner, config, step = load_learner(place)
     learner = learner.to(device)
     name = config.data if options.data is None else resolve_data_name(options.data)

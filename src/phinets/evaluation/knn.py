@@ -101,7 +101,23 @@ def knn_accuracy(
     temperature: float = 0.1,
     device: torch.device | str = "cpu",
 ) -> float:
-    """Percent of queries whose class gets most votes; every query counts."""
+    """kNN accuracy; every query counts.
+
+    Args:
+        queries: test features (q, d).
+        truth: their labels (q,).
+        bank: train features (n, d), in memory or memory-mapped.
+        labels: their labels (n,).
+        k: neighbors that vote, at most n.
+        temperature: votes weigh exp(cosine / temperature).
+        device: where the cosines are computed.
+
+    Returns:
+        Percent of the queries whose class gets most votes.
+
+    Raises:
+        UserError: where k exceeds the bank, or features are not finite.
+    """
     votes = knn_votes(queries, bank, labels, k=k, temperature=temperature, device=device)
     return 100.0 * float((votes.argmax(1) == truth).double().mean())
 

@@ -50,8 +50,19 @@ class Probe:
 def fit_probe(features: Tensor, labels: Tensor, strengths: Sequence[float] = STRENGTHS, slope: float = SLOPE) -> Probe:
     """The probe that minimizes mean cross-entropy + l2/2·‖W‖², with l2 the strength best on a held-out tenth.
 
-    features: (n, d), labels: (n,). W multiplies standardized features. The chosen strength is then fitted to all
-    examples. Each strength starts from the solution of the last one.
+    W multiplies standardized features. The chosen strength is then fitted to all examples.
+
+    Args:
+        features: (n, d).
+        labels: (n,).
+        strengths: the values of l2 to try; each starts from the solution of the last one.
+        slope: the largest slope that counts as the minimum.
+
+    Returns:
+        The probe: features (n, d) → scores of the classes.
+
+    Raises:
+        UserError: where features are not finite.
     """
     require_finite_features(features, "bank")
     mean, scale = features.mean(0), features.std(0, unbiased=False).clamp_min(1e-6)
