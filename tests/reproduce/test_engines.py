@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -174,31 +175,39 @@ class FakeRay:
         self.events.append("shutdown")
 
 
-@pytest.mark.parametrize("address", [None, "head:6379"])
-def test_a_cluster_is_started_here_or_found_by_its_address_and_left(
-    store: Store, monkeypatch: pytest.MonkeyPatch, address: str | None
+@pytest.fixture
+def listener() -> Iterator[str]:
+    """The address of a socket that accepts connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_cluster_is_started_here_or_joined_by_its_address_and_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch, listener: str, own: bool
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     ray = FakeRay()
     monkeypatch.setattr(engines, "import_module", lambda name: ray)
-    with RayEngine(address, 3, store, ONE_CORE)._connection():
+    with RayEngine(None if own else listener, 3, store, ONE_CORE)._connection():
         pass
     options, end = ray.events
     assert isinstance(options, dict)
-    assert options["address"] == (address or "local"), "never another one that happens to run on this machine"
-    assert options.get("num_cpus") == (None if address else 3)
+    assert options["address"] == ("local" if own else listener), "never another one that happens to run on this machine"
+    assert options.get("num_cpus") == (3 if own else None)
     assert end == "shutdown"
 
 
-@pytest.mark.parametrize("address", [None, "head:6379"])
-def test_a_cluster_that_does_not_start_is_a_user_error(
-    store: Store, monkeypatch: pytest.MonkeyPatch, address: str | None
+def test_a_cluster_that_does_not_start_or_answer_is_a_user_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch, listener: str
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     ray = FakeRay(Exception("The current node timed out during startup."))
     monkeypatch.setattr(engines, "import_module", lambda name: ray)
-    with pytest.raises(UserError, match=address or "this machine"):
-        RayEngine(address, 1, store, ONE_CORE).run([], Recorder())
+    for address, calls in ((None, 1), (listener, 2), ("127.0.0.1:1", 2)):
+        with pytest.raises(UserError, match=address or "this machine"):
+            RayEngine(address, 1, store, ONE_CORE).run([], Recorder())
+        assert len(ray.events) == calls, "Ray is not called where nothing listens"
 
 
 PATIENT_RAY = {

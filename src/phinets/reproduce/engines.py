@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 import warnings
 from collections import deque
@@ -27,6 +28,8 @@ GRACE = 10.0
 """Seconds that an idle worker has to end by itself."""
 RETRIES = 3
 """How often Ray restarts a unit whose worker died, before it counts as failed."""
+ANSWER_SECONDS = 30.0
+"""How long a cluster may take to accept a connection."""
 NEW_CLUSTER: Mapping[str, Any] = {
     "address": "local",
     "include_dashboard": False,
@@ -279,6 +282,7 @@ class RayEngine:
             return
         share_cores()
         try:
+            _require_listener(self.address)
             self.ray.init(log_to_driver=False, logging_level="error", **self._cluster())
         except Exception as error:  # Ray raises many kinds, plain Exception for a node that is slow to start
             raise UserError(self._explain(error)) from error
@@ -329,6 +333,13 @@ def run_remote_unit(unit: Unit, root: str, resources: Resources) -> list[dict[st
         return [run_job(job, store, resources).plain() for job in unit.jobs]
     except StoppedError as stopped:  # the worker is taken away: Ray restarts the unit
         os._exit(stopped.exit_code)
+
+
+def _require_listener(address: str | None) -> None:
+    """Raise OSError if nothing listens at HOST:PORT: Ray would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
 
 
 def _import_ray() -> Any:

@@ -135,33 +135,27 @@ def failures(results: Mapping[str, Result]) -> dict[str, str]:
     return {name: result.failed for name, result in results.items() if result.failed is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmArray:
-    """A job array for Slurm: one script that gives each task its shard."""
+def slurm_script(words: Sequence[str], tasks: int, logs: Path, sbatch: str) -> str:
+    """A script for sbatch: a job array that gives each task its shard.
 
-    words: Sequence[str]
-    """Arguments of `phinets reproduce`, but --shard."""
-    tasks: int
-    logs: Path
-    """The folder of the tasks' output, which Slurm does not create."""
-    sbatch: str = ""
-    """Further options of sbatch: --time=8:00:00 --partition=gpu --gpus-per-task=1."""
-
-    def script(self) -> str:
-        """The script for sbatch."""
-        command = shlex.join([sys.executable, "-m", "phinets", "reproduce", *self.words])
-        return "\n".join(
-            [
-                "#!/bin/bash",
-                "#SBATCH --job-name=phinets",
-                f"#SBATCH --array=0-{self.tasks - 1}",
-                f"#SBATCH --output={self.logs}/%A_%a.txt",
-                *(f"#SBATCH {option}" for option in _sbatch_options(self.sbatch)),
-                "set -eu",
-                f'{command} --shard "$SLURM_ARRAY_TASK_ID/{self.tasks}"',
-                "",
-            ]
-        )
+    Args:
+        words: arguments of `phinets reproduce`, without --shard.
+        tasks: the size of the array.
+        logs: the folder of the tasks' output, which Slurm does not create.
+        sbatch: further options of sbatch: --time=8:00:00 --partition=gpu --gpus-per-task=1.
+    """
+    command = shlex.join([sys.executable, "-m", "phinets", "reproduce", *words])
+    lines = (
+        "#!/bin/bash",
+        "#SBATCH --job-name=phinets",
+        f"#SBATCH --array=0-{tasks - 1}",
+        f"#SBATCH --output={logs}/%A_%a.txt",
+        *(f"#SBATCH {option}" for option in _sbatch_options(sbatch)),
+        "set -eu",
+        f'{command} --shard "$SLURM_ARRAY_TASK_ID/{tasks}"',
+        "",
+    )
+    return "\n".join(lines)
 
 
 def _sbatch_options(text: str) -> list[str]:

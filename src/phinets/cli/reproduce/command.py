@@ -1,7 +1,6 @@
 """`phinets reproduce`: run what is missing, show what is there, list, or write a Slurm script."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -28,7 +27,6 @@ from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
     from phinets.reproduce.estimate import Estimator
-    from phinets.reproduce.schedule import Engine
     from phinets.reproduce.store import Store
 
 FAILED_JOBS_EXIT = 3
@@ -64,27 +62,21 @@ def command(words: list[str]) -> Outcome:
 
 def _run(options: Reproduce, missing: Mapping[str, Job], store: "Store", estimator: "Estimator") -> None:
     from phinets.cli.reproduce.output import Progress
-    from phinets.reproduce.engines import default_workers
+    from phinets.reproduce.engines import LocalEngine, RayEngine, default_workers
     from phinets.reproduce.estimate import with_timed_step
     from phinets.reproduce.execute import require_data
     from phinets.reproduce.schedule import reproduce
 
-    require_data(missing, chosen_resources(options))
+    resources = chosen_resources(options)
+    require_data(missing, resources)
     workers = min(len(missing), options.jobs or default_workers())
     timed = with_timed_step(estimator, missing.values(), options.device)
-    with _engine(options, store, workers) as engine:
-        reproduce(missing, engine, Progress(Console(stderr=True), timed, workers))
-
-
-@contextmanager
-def _engine(options: Reproduce, store: "Store", workers: int) -> Iterator["Engine"]:
-    from phinets.reproduce.engines import LocalEngine, RayEngine
-
+    progress = Progress(Console(stderr=True), timed, workers)
     if options.engine == "ray":
-        yield RayEngine(options.address, options.jobs, store, chosen_resources(options))
+        reproduce(missing, RayEngine(options.address, options.jobs, store, resources), progress)
         return
-    with LocalEngine(workers, store, chosen_resources(options)) as engine:
-        yield engine
+    with LocalEngine(workers, store, resources) as engine:
+        reproduce(missing, engine, progress)
 
 
 def _tables(options: Reproduce, targets: Sequence[Target], results: Mapping[str, Result]) -> Outcome:
@@ -198,12 +190,12 @@ def _show_list(console: Console, rows: list[dict[str, Any]]) -> None:
 def _write_array(options: Reproduce, jobs: Mapping[str, Job]) -> Outcome:
     """Write the script of a Slurm array, and say how to use it."""
     from phinets.cli.reproduce.output import print_line
-    from phinets.reproduce.schedule import MAX_TASKS, SlurmArray, build_units
+    from phinets.reproduce.schedule import MAX_TASKS, build_units, slurm_script
 
     require_free(options.script, options.overwrite, "--script")
     tasks = min(options.jobs or MAX_TASKS, len(build_units(jobs)))
     logs = options.store.absolute() / LOGS
-    script = SlurmArray(words=_task_words(options), tasks=tasks, logs=logs, sbatch=options.sbatch).script()
+    script = slurm_script(_task_words(options), tasks, logs, options.sbatch)
     try:
         logs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
