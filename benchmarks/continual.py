@@ -96,7 +96,7 @@ def evaluation_cost(run: Continual, config: ContinualConfig, step: float) -> dic
         whole.append(perf_counter() - began)
         began = perf_counter()
         for task in run.stream.tasks:
-            for images in (task.known.labeled.head(bank), task.test.labeled):
+            for images in (task.eval_train.labeled.head(bank), task.test.labeled):
                 evaluator.extractor.extract(images, encoder)
         features.append(perf_counter() - began)
     training = run.run_parts.schedule.ends[0] * step

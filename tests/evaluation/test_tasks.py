@@ -46,7 +46,7 @@ def images(n: int, classes: tuple[int, ...], seed: int, spread: float = 110.0) -
 
 def task(number: int, classes: tuple[int, ...]) -> Task:
     train = images(40, classes, seed=number)
-    return Task(name=f"{number}", train=train, known=train, test=images(30, classes, seed=100 + number))
+    return Task(name=f"{number}", train=train, eval_train=train, test=images(30, classes, seed=100 + number))
 
 
 STREAM = Stream(tasks=(task(1, (0, 1)), task(2, (2, 3)), task(3, (4, 5))), classes=tuple("abcdef"))
@@ -62,10 +62,10 @@ def reader(stream: Stream = STREAM, **reading: Any) -> TaskEvaluator:
     )
 
 
-def by_hand(known: list[Task], asked: Task, linear: bool, k: int) -> float:
+def by_hand(eval_train: list[Task], asked: Task, linear: bool, k: int) -> float:
     eye, encoder = reader().extractor, Flat()
     a = eye.extract(asked.test, encoder)
-    sides = [eye.extract(one.train, encoder) for one in known]
+    sides = [eye.extract(one.train, encoder) for one in eval_train]
     features, labels = torch.cat([s.tensors()[0] for s in sides]), torch.cat([s.labels for s in sides])
     if linear:
         least = int(labels.min())  # the tasks' classes follow each other
@@ -86,8 +86,8 @@ def test_class_incremental_readouts_know_all_that_has_come_or_would_have_with_th
     found = reader().evaluate(Flat(), come)
     for readout in ("class-knn", "class-linear"):
         for i, one in enumerate(STREAM.tasks):
-            known = list(STREAM.tasks[: max(come, i + 1)])
-            assert found[readout][i] == pytest.approx(by_hand(known, one, readout == "class-linear", 7))
+            eval_train = list(STREAM.tasks[: max(come, i + 1)])
+            assert found[readout][i] == pytest.approx(by_hand(eval_train, one, readout == "class-linear", 7))
 
 
 def test_more_classes_make_the_class_incremental_question_harder_and_leave_the_task_wise_one_alone() -> None:
@@ -110,7 +110,7 @@ def test_every_image_is_embedded_once_for_all_readouts_and_tasks() -> None:
 
 def test_a_task_without_labels_is_not_asked_and_does_not_disturb_the_others() -> None:
     bare = ImageSet(STREAM.tasks[1].train.images, None)
-    silent = Task(name="silent", train=bare, known=bare, test=bare)
+    silent = Task(name="silent", train=bare, eval_train=bare, test=bare)
     found = reader(replace(STREAM, tasks=(STREAM.tasks[0], silent, STREAM.tasks[2]))).evaluate(Flat(), 3)
     alone = reader(replace(STREAM, tasks=(STREAM.tasks[0], STREAM.tasks[2]))).evaluate(Flat(), 2)
     for readout in READOUTS:
@@ -130,7 +130,7 @@ def test_the_live_number_is_the_mean_of_the_tasks_own() -> None:
 
 
 def test_the_final_bank_is_that_of_each_task() -> None:
-    cut = Stream(tasks=tuple(replace(one, known=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
+    cut = Stream(tasks=tuple(replace(one, eval_train=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
     capped = replace(reader(), evaluation=replace(JUDGING, final_bank=20))
     assert capped.evaluate(Flat(), 3) == reader(cut).evaluate(Flat(), 3)
 
@@ -148,7 +148,7 @@ def test_every_readout_names_its_protocol(readout: Readout) -> None:
     assert ("k=50 (all of a smaller bank)" in large) == readout.endswith("knn")
     assert "at most 100 of a task" in large
     bare = ImageSet(STREAM.tasks[1].train.images, None)
-    silent = Task(name="silent", train=bare, known=bare, test=bare)
+    silent = Task(name="silent", train=bare, eval_train=bare, test=bare)
     assert "40 training and 30 test images in the 1 tasks that have labels" in reader(
         Stream(tasks=(STREAM.tasks[0], silent))
     ).describe(readout)

@@ -123,7 +123,7 @@ def test_moco_s_queue_holds_the_newest_keys_in_order() -> None:
         moco.loss(views)
         moco.after_step()
     newest = torch.cat(keys)[-16:]
-    place = int(moco.place)
+    place = int(moco.queue_ptr)
     assert torch.allclose(moco.queue.roll(-place, 0), newest, atol=1e-12)
 
 

@@ -127,7 +127,7 @@ def test_training_leaves_the_number_of_threads_as_it_was() -> None:
 
 
 def test_a_learning_rate_that_is_too_large_is_told() -> None:
-    with pytest.raises(UserError, match="ran away"):
+    with pytest.raises(UserError, match="diverged"):
         sgd_trajectories(EVERY[0], random_start(EVERY[0], Start(scale=3.0), 0), Plan(rate=1.0, steps=50))
 
 

@@ -1,9 +1,8 @@
-"""What an accuracy matrix says: how much is known at the end, how much was lost, how much was passed on.
+"""Metrics of an accuracy matrix: average accuracy, forgetting, backward and forward transfer.
 
-a[t, i] is the accuracy on task i once task t was learned, both from 0 here and from 1 in the equations, T tasks in all.
-It is NaN where it could not be asked: in the rows above a task that was appended later, in the column of a task without
-labels. Such entries take no part in any mean; a mean over nothing is NaN, so that of one task nothing is forgotten and
-nothing is transferred.
+a[t, i] is the accuracy on task i after task t, both counted from 0 here and from 1 in the equations, T tasks in all. It
+is NaN where it was not measured: in the rows above a task that was appended later, in the column of a task without
+labels. Means leave such entries out; a mean over nothing is NaN, so forgetting and transfer of one task are NaN.
 """
 
 from typing import Literal
@@ -22,15 +21,15 @@ def average(a: ArrayLike) -> float:
 
 
 def stages(a: ArrayLike) -> Floats:
-    """A_t = 1/t Σ_{i≤t} a[t, i] after every task: the mean over the tasks that have come. (T, T) → (T,), A_T last."""
+    """A_t = 1/t Σ_{i≤t} a[t, i] after every task: the mean over the tasks so far. (T, T) → (T,), A_T last."""
     return np.array([_mean(row[: t + 1]) for t, row in enumerate(_matrix(a))])
 
 
 def forgetting(a: ArrayLike, rule: Literal["max", "diag"] = "max") -> float:
-    """What is no longer known of the tasks before the last; negative where they are known better than ever.
+    """The accuracy lost on the tasks before the last; negative where they are now better than ever.
 
-    `max`, the paper's formula: F = 1/(T−1) Σ_{i<T} max_{t<T} (a[t, i] − a[T, i]), whose maximum also looks at what was
-    known of a task before it came. `diag`, UCL's code: 1/(T−1) Σ_{i<T} (a[i, i] − a[T, i]), which is never above `max`.
+    `max`, the paper's formula: F = 1/(T−1) Σ_{i<T} max_{t<T} (a[t, i] − a[T, i]), whose maximum includes
+    accuracies on a task before it was trained. `diag`, UCL's code: 1/(T−1) Σ_{i<T} (a[i, i] − a[T, i]), which is never above `max`.
     """
     m = _matrix(a)
     if rule == "diag":
@@ -46,7 +45,7 @@ def backward_transfer(a: ArrayLike) -> float:
 
 
 def forward_transfer(a: ArrayLike, untrained: ArrayLike) -> float:
-    """FWT = 1/(T−1) Σ_{i>1} (a[i−1, i] − b_i): what earlier tasks gave to one before it came (as above).
+    """FWT = 1/(T−1) Σ_{i>1} (a[i−1, i] − b_i): the gain on a task before it is trained (as above).
 
     untrained: b (T,), the accuracies of the encoder before its first step.
     """
@@ -64,6 +63,6 @@ def _matrix(a: ArrayLike) -> Floats:
 
 
 def _mean(values: Floats) -> float:
-    """The mean of those that are numbers."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+    """The mean of the values that are not NaN."""
+    valid = values[~np.isnan(values)]
+    return float(valid.mean()) if valid.size else float("nan")

@@ -1,4 +1,4 @@
-"""The tasks of a stream, made from data: classes of one data set, domains, or one data set each."""
+"""The tasks of a stream: classes of one data set, domains, or one data set each."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,24 +17,24 @@ from phinets.data.folder import TEST_FOLDERS
 from phinets.data.image_sets import class_number
 from phinets.views import random_stream
 
-NAMED = 3
-"""A task of no more classes than these is named by all of them."""
+MAX_CLASS_NAMES = 3
+"""A task with at most this many classes is named after all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is learned from, known and asked about in one task; labels count in the stream's own list of classes."""
+    """The images of one task; labels are numbers in the stream's list of classes."""
 
     name: str
     train: ImageSet
-    known: ImageSet
-    """The images that kNN and the linear probe know: the data set's bank, else `train`."""
+    eval_train: ImageSet
+    """The train images of kNN and the linear probe: the data set's bank, else `train`."""
     test: ImageSet
 
     @property
-    def parts(self) -> dict[str, ImageSet]:
-        """The parts by name; `bank` is there where it is not what is learned from."""
-        bank = {} if self.known is self.train else {"bank": self.known}
+    def splits(self) -> dict[str, ImageSet]:
+        """The splits by name; `bank` where it differs from `train`."""
+        bank = {} if self.eval_train is self.train else {"bank": self.eval_train}
         return {"train": self.train, "test": self.test, **bank}
 
 
@@ -44,138 +44,138 @@ class Stream:
 
     tasks: tuple[Task, ...] = ()
     classes: tuple[str, ...] = ()
-    """The classes of all tasks, in the order in which they come."""
+    """The classes of all tasks, in order of appearance."""
 
-    def followed_by(self, name: str, split: DataSplits) -> "Stream":
-        """The same stream and one more task: classes of a known name keep their number, the others get the next ones.
+    def with_task(self, name: str, split: DataSplits) -> "Stream":
+        """The stream with one more task: classes of an existing name keep their number, others get the next ones.
 
-        What is learned from keeps images without a label; what is known and asked about has none of them.
+        `train` keeps images without a label; `eval_train` and `test` do not.
         """
         classes = self.classes + tuple(new for new in split.classes if new not in self.classes)
-        numbers = torch.tensor([*(classes.index(one) for one in split.classes), -1])  # so that −1 finds −1
-        train, test = _renumbered(split.train, numbers), _renumbered(split.test, numbers).labeled
-        known = train.labeled if split.bank is None else _renumbered(split.bank, numbers).labeled
-        task = Task(name=self.free_name(name), train=train, known=known, test=test)
+        numbers = torch.tensor([*(classes.index(one) for one in split.classes), -1])  # so that −1 maps to −1
+        train, test = _renumber(split.train, numbers), _renumber(split.test, numbers).labeled
+        eval_train = train.labeled if split.bank is None else _renumber(split.bank, numbers).labeled
+        task = Task(name=self.unused_name(name), train=train, eval_train=eval_train, test=test)
         return Stream(tasks=(*self.tasks, task), classes=classes)
 
-    def free_name(self, name: str) -> str:
-        """This name for one more task, or, where one has it already, the first of `name (2)`, `name (3)`, … left."""
+    def unused_name(self, name: str) -> str:
+        """This name or, where a task has it already, the first unused one of `name (2)`, `name (3)`, …"""
         taken = [task.name for task in self.tasks]
         others = (f"{name} ({again})" for again in range(2, len(taken) + 2))
         return next(one for one in (name, *others) if one not in taken)
 
 
 def stream(config: ContinualConfig) -> Stream:
-    """The tasks that a run learns one after the other, the appended ones last; or what is wrong with them.
+    """The tasks of a run in order, the appended ones last.
 
-    What comes later changes nothing about what comes before: neither names nor the numbers of classes.
+    Later tasks change neither the names nor the class numbers of earlier ones.
+
+    Raises:
+        UserError: the data of a task can't be used.
     """
-    found = _first_tasks(config)
+    tasks_so_far = _first_tasks(config)
     for more in config.appended:
-        found = _extended(found, [more.data], _source(config.source, more))
-    for number, task in enumerate(found.tasks, start=1):
+        tasks_so_far = _add_tasks(tasks_so_far, [more.data], _source(config.source, more))
+    for number, task in enumerate(tasks_so_far.tasks, start=1):
         _require_images(number, task)
-    _require_one_size(found)
-    return found
+    _require_one_size(tasks_so_far)
+    return tasks_so_far
 
 
 def _source(source: DataOptions, more: AppendedTask) -> DataOptions:
-    """An appended task says itself which images it has; where they lie and how large they are seen the run says."""
+    """Classes and numbers of images come from the appended task, the rest from the run."""
     return replace(source, classes=more.classes, train_images=more.train_images, test_images=more.test_images)
 
 
 def fingerprints(stream: Stream) -> dict[str, str]:
-    """Which images each part of each task has, in few words: `task 1 train` and so on (data/fingerprint.py)."""
+    """Checksums of the images of each split of each task: `task 1 train` and so on."""
     return {
-        f"task {number} {part}": said
+        f"task {number} {split}": checksum
         for number, task in enumerate(stream.tasks, start=1)
-        for part, said in fingerprint(_split_of(task)).items()
+        for split, checksum in fingerprint(_split_of(task)).items()
     }
 
 
 def _split_of(task: Task) -> DataSplits:
-    return DataSplits(task.train, task.test, (), task.parts.get("bank"))
+    return DataSplits(task.train, task.test, (), task.splits.get("bank"))
 
 
 def _first_tasks(config: ContinualConfig) -> Stream:
     if config.stream.task_data:
-        return _extended(Stream(), config.stream.task_data, config.source)
+        return _add_tasks(Stream(), config.stream.task_data, config.source)
     return _by_domain(config) if config.stream.split == "domain" else _by_class(config)
 
 
-def _extended(found: Stream, names: Sequence[str], source: DataOptions) -> Stream:
-    """A stream, and one more task for each data set, whose classes are its own where they are mere numbers.
+def _add_tasks(tasks_so_far: Stream, names: Sequence[str], source: DataOptions) -> Stream:
+    """The stream with one more task per data set.
 
-    0 and 1 are one thing here and another there; data sets that call their classes by name mean the same by the same.
+    Classes with equal names are the same class in all data sets; classes that are only numbers are not.
     """
     for name in names:
-        split = _loaded(name, source, len(found.tasks) + 1)
-        task = found.free_name(_last_component(name))
+        split = _load(name, source, len(tasks_so_far.tasks) + 1)
+        task = tasks_so_far.unused_name(_last_component(name))
         own = tuple(f"{task} {one}" if one.isdecimal() else one for one in split.classes)
-        found = found.followed_by(task, replace(split, classes=own))
-    return found
+        tasks_so_far = tasks_so_far.with_task(task, replace(split, classes=own))
+    return tasks_so_far
 
 
 def _by_domain(config: ContinualConfig) -> Stream:
-    """One data set in several folders: what it calls 0 is the same in all of them."""
-    found = Stream()
+    """One task per folder; class numbers mean the same in all of them."""
+    tasks_so_far = Stream()
     for number, name in enumerate(_domains(config.data), start=1):
-        found = found.followed_by(_last_component(name), _loaded(name, config.source, number))
-    return found
+        tasks_so_far = tasks_so_far.with_task(_last_component(name), _load(name, config.source, number))
+    return tasks_so_far
 
 
-def _loaded(name: str, source: DataOptions, number: int) -> DataSplits:
-    """The data of a task, or what is wrong with them and with which task."""
+def _load(name: str, source: DataOptions, number: int) -> DataSplits:
+    """Load the data of a task; errors name the task."""
     try:
         return load_task(name, source)
     except UserError as error:
         raise UserError(f"task {number}, '{printable(name)}': {error}") from error
 
 
-def _renumbered(part: ImageSet, numbers: Tensor) -> ImageSet:
-    return part if part.labels is None else ImageSet(part.images, numbers[part.labels])
+def _renumber(images: ImageSet, numbers: Tensor) -> ImageSet:
+    return images if images.labels is None else ImageSet(images.images, numbers[images.labels])
 
 
 def _last_component(data: str) -> str:
-    """What a person calls data: the last folder or file of their place, else their name."""
+    """A short name for data: the last component of the path, else the name."""
     _, colon, place = data.partition(":")
     return printable(os.path.basename(os.path.abspath(os.path.expanduser(place))) if colon else data) or data
 
 
 def _domains(data: str) -> list[str]:
-    """The first-level folders of `folder:PATH`, each as data of its own."""
+    """The first-level folders of `folder:PATH`, as one data name each."""
     kind, _, place = data.partition(":")
     root = Path(place).expanduser()
     if kind != "folder" or not place:
         raise UserError(
-            f"--split domain takes each first-level folder of folder:PATH for a domain, but the data are '{data}'. "
-            "Say --data folder:PATH, or --task-data A B C for domains that lie elsewhere."
+            f"--split domain takes each first-level folder of folder:PATH as a domain, but the data are '{data}'. "
+            "Use --data folder:PATH, or --task-data A B C for domains in other places."
         )
     try:
-        found = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+        names = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError as error:
         raise UserError(
-            f"'{printable(root)}' can't be looked into: {error.strerror}. Say --data folder:PATH, with a folder for each "
-            "domain inside."
+            f"'{printable(root)}' can't be read: {error.strerror}. Use --data folder:PATH with one folder per domain."
         ) from error
-    if not found:
+    if not names:
+        raise UserError(f"'{printable(root)}' has no subfolders. --split domain needs one subfolder per domain.")
+    if "train" in names and set(names) & set(TEST_FOLDERS):
         raise UserError(
-            f"'{printable(root)}' holds no folders to take for domains. Put each domain into one of its own."
+            f"'{printable(root)}' holds {' and '.join(names)}, which are splits of one data set, not domains. Put "
+            "each domain into its own folder, with its splits inside."
         )
-    if "train" in found and set(found) & set(TEST_FOLDERS):
-        raise UserError(
-            f"'{printable(root)}' holds {' and '.join(found)}, which are parts of one data set, no domains. Put each "
-            "domain into a folder of its own, with those inside of it."
-        )
-    return [f"folder:{root / name}" for name in found]
+    return [f"folder:{root / name}" for name in names]
 
 
 def _by_class(config: ContinualConfig) -> Stream:
     split = load(config.data, config.source)
-    if not split.classes or any(part.labels is None for part in split.splits.values()):
+    if not split.classes or any(images.labels is None for images in split.splits.values()):
         raise UserError(
-            f"'{printable(config.data)}' has no labels to split it by class. Put pictures into one folder per class, use "
-            "labelled data, or say what each task has: --task-data A B C."
+            f"'{printable(config.data)}' has no labels to split by class. Put the images into one folder per class, use "
+            "labeled data, or name the data of each task: --task-data A B C."
         )
     order = _order(split.classes, config.stream)
     of = "--class-order names" if config.stream.class_order else f"'{printable(config.data)}' has"
@@ -185,16 +185,16 @@ def _by_class(config: ContinualConfig) -> Stream:
     numbers[torch.tensor(order)] = torch.arange(len(order))
     classes = tuple(split.classes[i] for i in order)
     groups = [classes[i : i + each] for i in range(0, len(classes), each)]
-    parts = zip(*(_cut(part, numbers, each, count) for part in split.splits.values()), strict=True)
+    splits = zip(*(_split_by_task(s, numbers, each, count) for s in split.splits.values()), strict=True)
     tasks = [
-        Task(name=_joined(group), train=train, test=test, known=bank[0] if bank else train)
-        for group, (train, test, *bank) in zip(groups, parts, strict=True)
+        Task(name=_join(group), train=train, test=test, eval_train=bank[0] if bank else train)
+        for group, (train, test, *bank) in zip(groups, splits, strict=True)
     ]
     return Stream(tasks=tuple(tasks), classes=classes)
 
 
 def _order(classes: tuple[str, ...], tasks: StreamOptions) -> list[int]:
-    """The classes' numbers in the data set, in the order in which they come."""
+    """The classes' numbers in the data set, in order of appearance."""
     if tasks.order_seed is not None:
         numbers = torch.randperm(len(classes), generator=random_stream(tasks.order_seed, "class order"))
         return [int(number) for number in numbers]
@@ -208,70 +208,70 @@ def _order(classes: tuple[str, ...], tasks: StreamOptions) -> list[int]:
 
 
 def _shape(tasks: StreamOptions, classes: int, of: str) -> tuple[int, int]:
-    """How many tasks, and how many classes in each; `of` says whose classes they are."""
+    """Number of tasks, and of classes per task; `of` describes the classes in an error."""
     count, each = tasks.shape or (classes // 2, 2)
     if tasks.shape is None and classes % 2:
         left = f" or --tasks {count}x2, which leaves one out" if count else ""
         raise UserError(
-            f"{of} {'classes' if count else 'class'}, which can't be parted into tasks of two. "
-            f"Say --tasks {_fitting(classes)}{left}."
+            f"{of} {'classes' if count else 'class'}, which can't be split into tasks of two. "
+            f"Use --tasks {_valid_shapes(classes)}{left}."
         )
     if count * each > classes:
         raise UserError(
-            f"--tasks {count}x{each} takes {count * each} classes, but {of}. Say --tasks {_fitting(classes)}."
+            f"--tasks {count}x{each} takes {count * each} classes, but {of}. Use --tasks {_valid_shapes(classes)}."
         )
     return count, each
 
 
-def _fitting(classes: int) -> str:
-    """The shapes that use up so many classes."""
-    found = [f"{classes // each}x{each}" for each in range(1, classes // 2 + 1) if classes % each == 0]
-    return ", ".join(found) or "1x1"
+def _valid_shapes(classes: int) -> str:
+    """The values of --tasks that use all classes."""
+    shapes = [f"{classes // each}x{each}" for each in range(1, classes // 2 + 1) if classes % each == 0]
+    return ", ".join(shapes) or "1x1"
 
 
-def _cut(part: ImageSet, numbers: Tensor, each: int, count: int) -> Iterator[ImageSet]:
-    """The images of each task's classes, in the order in which they lie; those of no class in use are left out."""
-    assert part.labels is not None
-    labels = numbers[part.labels]
+def _split_by_task(images: ImageSet, numbers: Tensor, each: int, count: int) -> Iterator[ImageSet]:
+    """The images of each task's classes, in their order; images of unused classes are left out."""
+    assert images.labels is not None
+    labels = numbers[images.labels]
     for task in range(count):
         rows = ((labels >= task * each) & (labels < (task + 1) * each)).nonzero().flatten()
-        yield ImageSet(part.images.subset(rows), labels[rows])
+        yield ImageSet(images.images.subset(rows), labels[rows])
 
 
-def _joined(names: tuple[str, ...]) -> str:
-    return ", ".join(names) if len(names) <= NAMED else f"{names[0]} … {names[-1]}"
+def _join(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= MAX_CLASS_NAMES else f"{names[0]} … {names[-1]}"
 
 
 def _require_images(number: int, task: Task) -> None:
-    what = {"train": "no images to learn from", "test": "no test images", "bank": "no labelled images to be known"}
-    empty = next((part for part, images in task.parts.items() if not len(images)), None)
+    what = {"train": "no training images", "test": "no test images", "bank": "no labeled images in its bank"}
+    empty = next((split for split, images in task.splits.items() if not len(images)), None)
     if empty is not None:
         raise UserError(
-            f"task {number}, '{task.name}', has {what[empty]}. Leave it out, or let it have some: more --train-images "
-            "or --test-images, other classes, other data."
+            f"task {number}, '{task.name}', has {what[empty]}. Leave the task out, or use more --train-images or "
+            "--test-images, other classes or other data."
         )
 
 
-def _require_one_size(found: Stream) -> None:
-    """Refuse arrays of images that differ in size from task to task; pictures in files are brought to one."""
-    sizes = [(number, task, _size(task.train.images)) for number, task in enumerate(found.tasks, start=1)]
+def _require_one_size(stream: Stream) -> None:
+    """Refuse arrays whose image size differs between tasks; image files are resized."""
+    sizes = [(number, task, _size(task.train.images)) for number, task in enumerate(stream.tasks, start=1)]
     fixed = [(number, task, size) for number, task, size in sizes if size is not None]
     for number, task, size in fixed:
         first = fixed[0][2]
         if size != first:
             raise UserError(
-                f"task {number}, '{task.name}', holds images of {_said(size)} pixels, and the tasks before it have "
-                f"{_said(first)}. Resize them to {_said(first)}, or begin another run with them."
+                f"task {number}, '{task.name}', has images of {_format_size(size)} pixels, but the tasks before it have "
+                f"{_format_size(first)}. Resize them to {_format_size(first)}, or start another run with them."
             )
 
 
 def _size(images: Images) -> tuple[int, int] | None:
-    """Height and width of arrays; None for pictures in files."""
+    """Height and width of arrays; None for image files."""
     if isinstance(images, Files):
         return None
     height, width = images.fetch(torch.zeros(1, dtype=torch.int64)).images.shape[2:]
     return height, width
 
 
-def _said(size: tuple[int, int]) -> str:
+def _format_size(size: tuple[int, int]) -> str:
     return f"{size[1]} × {size[0]}"

@@ -27,10 +27,20 @@ def learner(
     options: LearnerOptions | None = None,
     **changes: Any,
 ) -> Learner:
-    """The learner called `name` over an encoder, as a plain nn.Module for anybody's loop.
+    """Build a learner: an nn.Module for any training loop.
 
-    `backbone` is a name or any module that gives features (n, d). Further keywords are fields of `LearnerOptions`:
-    `learner("x-phinet/cosine", beta=0.97)`.
+    Args:
+        name: the method, e.g. "x-phinet/cosine"; `phinets list methods` shows all.
+        backbone: the name of a backbone, or a module that maps images (n, 3, s, s) to features (n, d).
+        image_size: the size s of the images; needed by backbones that depend on it.
+        options: the settings of the learner.
+        changes: single fields of `LearnerOptions`, e.g. `beta=0.97`.
+
+    Returns:
+        The learner, with weights from torch's global generator.
+
+    Raises:
+        UserError: the name, the backbone or an option is not valid.
     """
     spec = method(name)
     chosen = from_plain(LearnerOptions, {**to_plain(options or LearnerOptions()), **changes}, "options")
@@ -48,10 +58,10 @@ def learner(
 
 
 def distil(learner: Learner, *, weight: float = 1.0, hidden: Sequence[int] = (2048,)) -> Learner:
-    """The same learner, which from its second task on also predicts what its encoder knew before the task (CaSSLe).
+    """Add CaSSLe: from its second task on the learner also predicts the codes of its encoder before the task.
 
-    Give it before the optimizer is made; then call `begin_task` at the start of each task, and the learner itself, not
-    its `loss`. The predictor's weights are drawn from torch's global generator.
+    Call it before the optimizer is built. Then call `begin_task` at the start of each task, and the learner itself, not
+    its `loss`. The predictor's weights come from torch's global generator.
     """
     weights = next(learner.f.parameters())
     distiller = Distiller(learner.f, widths_of(learner.options)[-1], hidden, weight)

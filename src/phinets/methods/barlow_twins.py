@@ -1,4 +1,4 @@
-"""Barlow Twins: a sibling with the same interface."""
+"""Barlow Twins (Zbontar et al. 2021)."""
 
 from torch import Tensor, nn
 
@@ -21,15 +21,15 @@ class BarlowTwins(Learner):
         self.f = Encoder(backbone, mlp(widths, last_norm=True, last_affine=options.projector_affine))
 
     def loss(self, views: Views) -> Losses:
-        """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂ over the whole team's batch."""
+        """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂ over all processes."""
         z1, z2 = self.f(views.first), self.f(views.second)
         total = self._agreement(z1, z2)
         traced = ((views.first, z1), (views.second, z2))
         return Losses(total, {"decorrelation": total.detach()}, z1.detach(), traced)
 
-    def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
-        """The same between what was predicted of frozen codes and the codes."""
-        return self._agreement(predicted, known)
+    def distillation(self, predicted: Tensor, frozen: Tensor) -> Tensor:
+        """The same loss between predicted and frozen codes."""
+        return self._agreement(predicted, frozen)
 
     def _agreement(self, z1: Tensor, z2: Tensor) -> Tensor:
         correlation = losses.cross_correlation(distributed.gather_rows(z1), distributed.gather_rows(z2))

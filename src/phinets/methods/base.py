@@ -1,4 +1,4 @@
-"""What every learner is: a plain nn.Module with a loss and an after_step."""
+"""The base class of all learners: an nn.Module with a loss and an after_step."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,46 +18,46 @@ from phinets.views import Views
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a step is judged by."""
+    """The loss of a batch and what is reported of it."""
 
     total: Tensor
     """The scalar to minimize."""
     terms: Mapping[str, Tensor] = field(default_factory=dict)
-    """Its parts before weighting, detached, by name."""
+    """Its terms before weighting, detached, by name."""
     codes: Tensor | None = None
-    """The codes z of the first view (n, d), detached: what the collapse meter looks at."""
+    """The codes z of the first view (n, d), detached: the input of the collapse meter."""
     traced: tuple[tuple[Tensor, Tensor], ...] = ()
-    """What f was shown with gradient, and the codes it gave: (view, z) for each."""
+    """The views that f encoded with gradient and their codes: (view, z) for each."""
 
 
 class Learner(nn.Module, ABC):
     """A self-supervised learner.
 
-    `loss(views)` changes no weight; `after_step()` is called once after each step of the optimizer and moves whatever
-    follows slowly. `f.backbone` is the encoder that is kept afterwards.
+    `loss(views)` changes no weight. `after_step()` is called once after each optimizer step and updates the slow
+    encoder or the queue. `f.backbone` is the encoder that is kept after training.
     """
 
     f: Encoder
     options: LearnerOptions
     anchor: Anchor | None
-    """Which third view `loss` looks at, if any."""
+    """Which third view `loss` needs, if any."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.slow: Slow | None = None  # the copy of f that follows it, where the method has one
-        self.distiller: Distiller | None = None  # what keeps earlier tasks predictable, where `distil` gave one
+        self.slow: Slow | None = None  # the EMA copy of f, where the method has one
+        self.distiller: Distiller | None = None  # set by `distil`
 
     @abstractmethod
     def loss(self, views: Views) -> Losses:
         """The loss of a batch of views."""
 
     def forward(self, views: Views) -> Losses:
-        """What is learned from: the `loss` and, where there is a distiller, what it adds; wrappers call this."""
+        """The `loss`, plus the distillation term where there is a distiller; wrappers such as DDP call this."""
         losses = self.loss(views)
-        return losses if self.distiller is None else self._distilled(losses, self.distiller)
+        return losses if self.distiller is None else self._add_distillation(losses, self.distiller)
 
-    def _distilled(self, losses: Losses, distiller: Distiller) -> Losses:
-        """L + w · mean over what f was shown of D(predictor(z), frozen code); in the first task L itself."""
+    def _add_distillation(self, losses: Losses, distiller: Distiller) -> Losses:
+        """L + w · mean over the views of D(predictor(z), frozen code); in the first task L itself."""
         if not distiller.active:
             return replace(losses, terms={**losses.terms, "distil": torch.zeros_like(losses.total.detach())})
         pairs = [self.distillation(*distiller(view, z)) for view, z in losses.traced]
@@ -65,23 +65,23 @@ class Learner(nn.Module, ABC):
         total = losses.total + distiller.weight * term
         return replace(losses, total=total, terms={**losses.terms, "distil": term.detach()})
 
-    def distillation(self, predicted: Tensor, known: Tensor) -> Tensor:
-        """D between what was predicted of frozen codes and the codes, (n, d) each: the family's own loss."""
-        return negative_cosine(predicted, known)
+    def distillation(self, predicted: Tensor, frozen: Tensor) -> Tensor:
+        """D between predicted and frozen codes, (n, d) each: the loss of the method's family."""
+        return negative_cosine(predicted, frozen)
 
     def after_step(self) -> None:
-        """What happens once after each step of the optimizer: the slow encoder follows, where there is one."""
+        """Called once after each optimizer step: update the slow encoder, where there is one."""
         if self.slow is not None:
             self.slow.follow(self.f)
 
     def begin_task(self, task: int) -> None:
-        """Told when a stream moves to its next task, counted from 0: the distiller freezes f as it is."""
+        """Called at the start of a task, counted from 0: the distiller freezes a copy of f."""
         if self.distiller is not None and task > 0:
             self.distiller.freeze(self.f)
 
-    def encoder(self, clock: EncoderName = "fast") -> nn.Module:
-        """The backbone to judge or keep: the fast one, or the slow one of learners that have it."""
-        return self.f.backbone if clock == "fast" else self.slow_encoder().backbone
+    def encoder(self, name: EncoderName = "fast") -> nn.Module:
+        """The backbone to evaluate or keep: the fast one, or the slow one of learners that have it."""
+        return self.f.backbone if name == "fast" else self.slow_encoder().backbone
 
     def slow_encoder(self) -> Slow:
         """The slow copy of f, or an error where there is none."""
@@ -93,7 +93,7 @@ class Learner(nn.Module, ABC):
         return self.slow
 
     def predictors(self) -> dict[str, nn.Module]:
-        """The networks that predict codes from codes, by the paper's letters; none where a learner has no such."""
+        """The networks that predict codes from codes, by the paper's letters."""
         return {}
 
     def slow_code(self, x: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class Learner(nn.Module, ABC):
         return self.slow(x)  # type: ignore[no-any-return]
 
     def batch_statistics(self) -> list[str]:
-        """What looks at a batch as a whole, so that a batch computed in parts gives something else; in words."""
+        """What depends on the whole batch, so that micro-batches change the result; in words."""
         return ["batch norm"] if any(isinstance(m, _BatchNorm) for m in self.modules()) else []
 
     def constant_rate_parameters(self) -> list[nn.Parameter]:
@@ -111,13 +111,17 @@ class Learner(nn.Module, ABC):
 
 
 def widths_of(options: LearnerOptions) -> tuple[int, ...]:
-    """The projector's widths, which `learner` has settled."""
+    """The projector's widths, which `learner` has resolved."""
     assert options.projector is not None
     return options.projector
 
 
 def anchor_of(views: Views) -> Tensor:
-    """The anchor view, or an error where a learner needs one and none was given."""
+    """The anchor view.
+
+    Raises:
+        UserError: there is none.
+    """
     if views.anchor is None:
-        raise UserError("this learner looks at a third view, the anchor x0: give it Views(x1, x2, x0).")
+        raise UserError("this learner needs a third view, the anchor x0: pass Views(x1, x2, x0).")
     return views.anchor

@@ -1,4 +1,4 @@
-"""The encoder f, and the slow copy that follows it."""
+"""The encoder f, its slow copy (EMA), and MLPs."""
 
 import copy
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Encoder(nn.Module):
-    """f: the backbone that is kept, and the projector that is thrown away after training."""
+    """f: the backbone, which is kept, and the projector, which is discarded after training."""
 
     def __init__(self, backbone: nn.Module, projector: nn.Module) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Encoder(nn.Module):
 
 
 class Slow(Encoder):
-    """f_long: a copy of f that takes no gradient and moves only when told to follow.
+    """f_long: an exponential moving average of f without gradient.
 
     In training it normalizes by its own batches, as f does.
     """
@@ -46,7 +46,7 @@ class Slow(Encoder):
             _approach_buffers(self, fast, 1.0 if self.buffers_rule == "copy" else 1.0 - self.beta)
 
     def pull(self, fast: Encoder) -> None:
-        """The other way round, ξ ← β·ξ + (1−β)·ξ_long: RM-SimSiam's rememory."""
+        """The reverse update, ξ ← β·ξ + (1−β)·ξ_long (RM-SimSiam)."""
         _approach(fast, self, 1.0 - self.beta)
 
 
@@ -70,7 +70,7 @@ def mlp(
     """Linear layers of the given widths with (batch norm and) ReLU between them.
 
     `widths` has the input first: (512, 2048, 2048) is two layers. With `last_norm` the output is normalized too, as in
-    a projector. A linear layer in front of a batch norm has no bias, which the norm would take away again.
+    a projector. A linear layer in front of a batch norm has no bias, which the norm would cancel.
     """
     layers: list[nn.Module] = []
     last = len(widths) - 2

@@ -1,4 +1,4 @@
-"""Learners that predict: SimSiam, BYOL, RM-SimSiam, PhiNet, X-PhiNet and every ablation, one class for all wirings."""
+"""Siamese learners with a predictor: SimSiam, BYOL, RM-SimSiam, PhiNet, X-PhiNet and every ablation in one class."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ SIM2_DISTANCE = {"mse": losses.mean_squared_error, "cosine": losses.negative_cos
 
 
 class Predictive(Learner):
-    """f, h and g wired as a `Wiring` says; read `loss` beside figure 1 of the paper."""
+    """f, h and g connected as a `Wiring` describes; read `loss` beside figure 1 of the paper."""
 
     task: Tensor
     """Which task of a stream it is, from 0; RM-SimSiam's rule depends on it."""
@@ -42,8 +42,8 @@ class Predictive(Learner):
         return g.append(nn.Tanh()) if self.options.g_tanh else g
 
     def loss(self, views: Views) -> Losses:
-        """L = w₁·Sim-1 + w₂·Sim-2 (paper §3; listings 1 and 2), each view through batch norm on its own."""
-        z0 = self._anchor_code(views)  # first: without a graph it leaves no activations behind
+        """L = w₁·Sim-1 + w₂·Sim-2 (paper §3; listings 1 and 2), each view with its own batch statistics."""
+        z0 = self._anchor_code(views)  # first: without a graph it keeps no activations
         x1 = anchor_of(views) if self.wiring.first == "original" else views.first
         x2 = views.second
         z1, z2 = self.f(x1), self.f(x2)
@@ -71,7 +71,7 @@ class Predictive(Learner):
             return self.f(x0)  # type: ignore[no-any-return]
 
     def _sim1_targets(self, x1: Tensor, x2: Tensor, z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
-        """What p₁ and p₂ must give: the other view's code, without gradient."""
+        """The targets of p₁ and p₂: the other view's code, without gradient."""
         if self.wiring.sim1_target == "slow":
             return self.slow_code(x2), self.slow_code(x1)
         return z2.detach(), z1.detach()
@@ -89,8 +89,8 @@ class Predictive(Learner):
 
     def _history(self, p1: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
         """½[D(p₁, hist(x₁)) + D(p₁, hist(x₂))] (RM-SimSiam)."""
-        remembered = losses.negative_cosine(p1, self.slow_code(x1)) + losses.negative_cosine(p1, self.slow_code(x2))
-        return remembered / 2
+        total = losses.negative_cosine(p1, self.slow_code(x1)) + losses.negative_cosine(p1, self.slow_code(x2))
+        return total / 2
 
     def begin_task(self, task: int) -> None:
         """RM-SimSiam pulls f back towards its history from the second task on."""
@@ -98,14 +98,14 @@ class Predictive(Learner):
         self.task.fill_(task)
 
     def after_step(self) -> None:
-        """The slow encoder follows; from the second task on RM-SimSiam's f first goes back towards its history."""
+        """Update the slow encoder; from the second task on, RM-SimSiam first pulls f towards it."""
         if self.wiring.history and int(self.task) > 0:
             assert self.slow is not None
             self.slow.pull(self.f)
         super().after_step()
 
     def predictors(self) -> dict[str, nn.Module]:
-        """h, and g where it is a network of its own."""
+        """h, and g where it is a separate network."""
         own = isinstance(self.g, nn.Sequential) and self.g is not self.h
         return {"h": self.h, "g": self.g} if own and self.g is not None else {"h": self.h}
 

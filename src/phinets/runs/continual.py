@@ -111,7 +111,7 @@ class Continual:
     def _baseline_accuracies(self, encoder: nn.Module, tasks_seen: int) -> dict[Readout, Accuracies]:
         """The accuracies before training, which the runs of one process share."""
         own = self.evaluator
-        image_sets = [part for task in self.stream.tasks for part in (task.known, task.test)]
+        image_sets = [part for task in self.stream.tasks for part in (task.eval_train, task.test)]
         rules = (tasks_seen, own.evaluation, own.reading)
         return cached_baseline(lambda: own.evaluate(encoder, tasks_seen), own.extractor, image_sets, encoder, rules)
 

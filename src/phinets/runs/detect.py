@@ -1,6 +1,5 @@
 """Detection transfer: fine-tune a detector from an encoder and test it, beside one from fresh weights on request."""
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeVar, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 import torch
@@ -31,7 +30,7 @@ from phinets.config.jobs import DETECTION_FREE
 from phinets.config.plain import differences, from_plain, to_plain, without
 from phinets.data.decode import open_picture
 from phinets.data.locations import resolve_data_name
-from phinets.detection.average_precision import Detections, PrecisionTable, average_precision
+from phinets.detection.average_precision import Detections, average_precision, summarize_precision
 from phinets.detection.c4 import Detector, fresh_detector, split_encoder
 from phinets.detection.inference import DETECTORS, WEIGHTS, detect_image, save_detector
 from phinets.detection.loader import DetectionLoader, load_sample, require_readable
@@ -39,7 +38,7 @@ from phinets.detection.voc import DetectionData, read_voc
 from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder, load_encoder, require_finished, view_plan_of
 from phinets.reports.detections import MIN_SCORE, ImageDetections, detections_figure, loss_figure
 from phinets.reports.figures import png
-from phinets.runs.resume import describe_changes, last_state, with_resume_hint
+from phinets.runs.resume import describe_changes, last_state, read_json, read_summary, with_resume_hint
 from phinets.runs.trainer import BaseTrainer, Silent, StepCallback
 from phinets.runtime.devices import Precision, pick_device
 from phinets.runtime.environment import environment
@@ -60,7 +59,6 @@ from phinets.training.run_folder import (
     lock_folder,
 )
 
-T = TypeVar("T")
 DETECTION_CONFIG = "detection.yaml"
 RESULT, DETECTIONS = "result.json", "detections.json"
 """Files of each detector, beside its journal, checkpoints and weights; the result is written last."""
@@ -164,7 +162,7 @@ def resume_detection(
         )
     with Signals().handled() as signals, lock_folder(folder):
         if (folder / SUMMARY).exists():
-            return _record(folder, replace(_read(DetectionSummary, folder / SUMMARY), metric=config.metric))
+            return _record(folder, replace(read_summary(DetectionSummary, folder / SUMMARY), metric=config.metric))
         run = build_detection(start.target, config)
         _require_same(start.identity, run.identity)  # before the result of a finished detector is used
         return _fit(run, folder, signals, callback or SilentDetection())
@@ -275,7 +273,7 @@ class DetectorTrainer(BaseTrainer):
     def fit(self, encoder: nn.Module, description: str) -> DetectorResult:
         """Train from the last checkpoint, or from this encoder; test, and write weights, detections and result."""
         if (self.folder / RESULT).exists():
-            return _read(DetectorResult, self.folder / RESULT)
+            return read_summary(DetectorResult, self.folder / RESULT)
         self.folder.mkdir(parents=True, exist_ok=True)
         config, data = self.run.config, self.run.data
         detector = fresh_detector(encoder, len(data.classes), config.proposals, config.seed)
@@ -386,22 +384,9 @@ def all_precisions(data: DetectionData, detections: Sequence[Detections]) -> dic
     """Average precision in percent by every metric."""
     truths = [image.truth for image in data.test]
     return {
-        metric: _percent(average_precision(truths, detections, len(data.classes), metric), data.classes)
+        metric: summarize_precision(average_precision(truths, detections, len(data.classes), metric), data.classes)
         for metric in get_args(MetricName)
     }
-
-
-def _percent(table: PrecisionTable, classes: tuple[str, ...]) -> AveragePrecision:
-    def percent(share: float) -> float | None:
-        return None if np.isnan(share) else 100.0 * float(share)
-
-    return AveragePrecision(
-        ap=percent(table.ap),
-        ap50=percent(table.ap50),
-        ap75=percent(table.ap75),
-        per_class=dict(zip(classes, map(percent, table.per_class), strict=True)),
-        per_class50=dict(zip(classes, map(percent, table.table[0]), strict=True)),
-    )
 
 
 def read_detections(path: Path) -> list[Detections]:
@@ -412,20 +397,13 @@ def read_detections(path: Path) -> list[Detections]:
             np.array(one["labels"], np.int64),
             np.array(one["scores"], np.float64),
         )
-        for one in json.loads(path.read_text(encoding="utf-8"))["images"]
+        for one in read_json(path)["images"]
     ]
 
 
 def _record(folder: Path, summary: DetectionSummary) -> DetectionRecord:
     journals = {result.name: read_journal(folder / result.name / JOURNAL) for result in summary.detectors}
     return DetectionRecord(folder=str(folder), summary=summary, journals=journals)
-
-
-def _read(kind: type[T], path: Path) -> T:
-    try:
-        return from_plain(kind, json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' can't be read by this version of phinets: {error}") from error
 
 
 def _resume_hint(folder: Path, config: DetectionConfig, name: str) -> AbstractContextManager[None]:

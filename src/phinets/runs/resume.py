@@ -32,7 +32,7 @@ from phinets.training.run_folder import (
 )
 
 C = TypeVar("C", bound=TrainConfig)
-S = TypeVar("S", Summary, ContinualSummary)
+S = TypeVar("S")
 
 
 def resumable_config(kind: type[C], folder: Path, wanted: C | None) -> C:
@@ -95,13 +95,13 @@ def read_record(folder: Path) -> RunRecord | ContinualRecord | None:
     config = read_config(folder / CONFIG)
     common: dict[str, Any] = {
         "folder": str(folder),
-        "environment": _json(folder / ENVIRONMENT),
+        "environment": read_json(folder / ENVIRONMENT),
         "journal": read_journal(folder / JOURNAL),
     }
     if isinstance(config, ContinualConfig):
-        return ContinualRecord(config=config, summary=_summary(ContinualSummary, folder), **common)
+        return ContinualRecord(config=config, summary=read_summary(ContinualSummary, folder / SUMMARY), **common)
     assert isinstance(config, PretrainConfig)
-    return RunRecord(config=config, summary=_summary(Summary, folder), **common)
+    return RunRecord(config=config, summary=read_summary(Summary, folder / SUMMARY), **common)
 
 
 def stream_record(folder: Path) -> ContinualRecord:
@@ -116,17 +116,18 @@ def stream_record(folder: Path) -> ContinualRecord:
     return record
 
 
-def _summary(kind: type[S], folder: Path) -> S:
+def read_summary(kind: type[S], path: Path) -> S:
+    """The summary in a file."""
     try:
-        return from_plain(kind, _json(folder / SUMMARY))
+        return from_plain(kind, read_json(path))
     except UserError as error:
-        raise UserError(f"'{folder / SUMMARY}' is not a summary of this version of phinets: {error}") from error
+        raise UserError(f"'{path}' can't be read by this version of phinets: {error}") from error
 
 
 def note_resumption(folder: Path, step: int, env: dict[str, Any], config: TrainConfig) -> dict[str, Any]:
     """Note in env.json after which step and with which changes the run resumes; config.yaml gets the new settings."""
     path = folder / ENVIRONMENT
-    first = _json(path) if path.exists() else env
+    first = read_json(path) if path.exists() else env
     changed = differences(to_plain(read_config(folder / CONFIG)), to_plain(config))
     settings = {key: there for key, (_, there) in changed.items()}
     entry = {"after_step": step, **_changes(first, env), **({"settings": settings} if settings else {})}
@@ -141,7 +142,8 @@ def _changes(first: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, Any]
     return {key: there for key, (_, there) in differences(dict(first), dict(env)).items() if key != "resumed"}
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

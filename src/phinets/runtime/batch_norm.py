@@ -10,27 +10,27 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from phinets.config.errors import UserError
 from phinets.runtime import distributed
 
-PLAIN = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+CONVERTIBLE = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def synchronize_norms(module: nn.Module, device: torch.device) -> None:
-    """Make every batch norm inside a module one over all processes; names, weights and buffers stay as they are.
+    """Convert every batch norm of a module to one over all processes; names, weights and buffers stay.
 
-    On CUDA it is torch's own, which has kernels for it; elsewhere `SharedBatchNorm`.
+    On CUDA it is torch's SyncBatchNorm; elsewhere `SharedBatchNorm`.
     """
     kind = nn.SyncBatchNorm if device.type == "cuda" else SharedBatchNorm
     for path, owner in list(module.named_modules()):
         for name, child in list(owner.named_children()):
-            if type(child) in PLAIN:
-                setattr(owner, name, _converted(cast(_BatchNorm, child), kind))
+            if type(child) in CONVERTIBLE:
+                setattr(owner, name, _convert(cast(_BatchNorm, child), kind))
             elif isinstance(child, _BatchNorm) and not isinstance(child, kind):
                 raise UserError(
-                    f"'{path}.{name}' is a {type(child).__name__}, a batch norm of its own kind, which can't be "
+                    f"'{path}.{name}' is a {type(child).__name__}, a custom batch norm, which can't be "
                     "computed over several processes. Use an encoder with torch's nn.BatchNorm, or one process."
                 )
 
 
-def _converted(norm: _BatchNorm, kind: type[_BatchNorm]) -> _BatchNorm:
+def _convert(norm: _BatchNorm, kind: type[_BatchNorm]) -> _BatchNorm:
     new = kind(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
     new.weight, new.bias = norm.weight, norm.bias
     new.running_mean, new.running_var = norm.running_mean, norm.running_var
@@ -51,15 +51,15 @@ class SharedBatchNorm(_BatchNorm):
             return super().forward(input)
         x = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
         out, mean, var, count = _Normalize.apply(x, self.eps)
-        self._remember(mean, var, count)
+        self._update_statistics(mean, var, count)
         if self.affine:
             shape = _per_channel(x)
             out = torch.addcmul(self.bias.view(shape), out, self.weight.view(shape))
         return cast(Tensor, out)
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """Let the running statistics follow, the variance without bias, as torch does."""
+    def _update_statistics(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """Update the running statistics, the variance without bias, as torch does."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked.add_(1)
@@ -69,10 +69,10 @@ class SharedBatchNorm(_BatchNorm):
 
 
 class _Normalize(torch.autograd.Function):
-    """x̂ = (x − μ)/√(σ² + ε) with μ, σ² over all processes; also gives μ, σ² and how many values each is made of.
+    """x̂ = (x − μ)/√(σ² + ε) with μ, σ² over all processes; also returns μ, σ² and the number of values.
 
-    ∂L/∂x = (∂L/∂x̂ − mean(∂L/∂x̂) − x̂·mean(∂L/∂x̂·x̂))/√(σ² + ε), the means again over all processes. Variances are put
-    together from each process's own (Chan et al. 1979), so that nothing is lost to cancellation.
+    ∂L/∂x = (∂L/∂x̂ − mean(∂L/∂x̂) − x̂·mean(∂L/∂x̂·x̂))/√(σ² + ε), the means again over all processes. Variances are
+    combined from those of the processes (Chan et al. 1979), which avoids cancellation.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Where the arithmetic is done, and how precisely."""
+"""Devices and precision."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -15,7 +15,7 @@ def pick_device(name: str) -> torch.device:
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).item()  # which a device without memory, such as meta, can't
+        torch.zeros(1, device=device).item()  # fails on a device without memory, such as meta
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"the device '{name}' can't be used here ({first}). Use --device auto, or cpu.") from error
@@ -23,7 +23,7 @@ def pick_device(name: str) -> torch.device:
 
 
 class Precision:
-    """Autocast and, for fp16, the scaling of the loss that keeps small gradients from vanishing."""
+    """Autocast and, for fp16, loss scaling."""
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.device = device
@@ -41,24 +41,24 @@ class Precision:
         return torch.autocast(self.device.type, dtype=self.dtype)
 
     def backward(self, loss: torch.Tensor) -> None:
-        """Add a loss's gradients to what is there."""
+        """Accumulate the gradients of a loss."""
         self.scaler.scale(loss).backward()
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """One step along the gradients."""
+        """One optimizer step."""
         self.scaler.step(optimizer)
         self.scaler.update()
 
 
 def _auto(device: torch.device) -> str:
-    """bf16 where a GPU has it, else fp16 on a GPU; fp32 elsewhere, where autocast costs more than it gives."""
+    """bf16 where a GPU has it, else fp16 on a GPU; fp32 elsewhere, where autocast is slower."""
     if device.type != "cuda":
         return "fp32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all it was given; for timing."""
+    """Wait until the device has finished; for timing."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -66,11 +66,11 @@ def synchronize(device: torch.device) -> None:
 
 
 PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "std::bad_alloc")
-"""How devices without an exception of their own say it."""
+"""Messages of devices without an exception of their own."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that there was not enough memory, on whichever device."""
+    """Whether an error means out of memory, on any device."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(phrase in str(error).lower() for phrase in PHRASES)

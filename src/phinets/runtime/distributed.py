@@ -1,4 +1,4 @@
-"""The processes that learn together. Where there is only one, everything here is the identity."""
+"""Distributed training. With one process, every function here is the identity."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -17,28 +17,28 @@ T = TypeVar("T")
 
 
 class RaisedOnRankZeroError(CommonError):
-    """An error that the first process has met and says; the others only leave."""
+    """An error of the first process, which reports it; the others only exit."""
 
 
 def world_size() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Which of them this is, from 0."""
+    """The number of this process, from 0."""
     return dist.get_rank() if world_size() > 1 else 0
 
 
 def is_rank_zero() -> bool:
-    """Whether this is the one that judges, writes and speaks."""
+    """Whether this is the first process, which evaluates, writes and prints."""
     return rank() == 0
 
 
 def gather_rows(values: Tensor) -> Tensor:
-    """The rows of all processes in order of rank: (n, …) here and everywhere → (size · n, …).
+    """The rows of all processes in order of rank: (n, …) in each → (size · n, …).
 
-    The gradient of each row goes back to the process that it came from, summed over all that used it.
+    The gradient of a row is summed over the processes and returned to the one it came from.
     """
     return values if world_size() == 1 else cast(Tensor, _Gather.apply(values))
 
@@ -62,7 +62,7 @@ def gather_objects(items: Iterable[T]) -> list[T]:
 
 
 def on_rank_zero(action: Callable[[], T]) -> T:
-    """What `action` gives in the first process, for all; a mistake of the person's ends all, and is said once."""
+    """The result of `action` in the first process, broadcast to all; a user error ends all and is reported once."""
     if world_size() == 1:
         return action()
     result: list[Any] = [None, None]
@@ -88,13 +88,13 @@ def enter_on_rank_zero(context: AbstractContextManager[None]) -> AbstractContext
 
 
 class _Gather(torch.autograd.Function):
-    """All-gather of equally many rows; backward sums the gradients of all and takes this process's own rows."""
+    """All-gather of equally many rows; backward sums all gradients and returns this process's rows."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        everyone = [torch.empty_like(values) for _ in range(world_size())]
-        dist.all_gather(everyone, values.contiguous())
-        return torch.cat(everyone)
+        gathered = [torch.empty_like(values) for _ in range(world_size())]
+        dist.all_gather(gathered, values.contiguous())
+        return torch.cat(gathered)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
@@ -103,22 +103,22 @@ class _Gather(torch.autograd.Function):
         return total.chunk(world_size())[rank()]
 
 
-PATIENCE = timedelta(hours=6)
-"""How long processes wait for the first one, which judges alone. One that dies is noticed at once all the same."""
+TIMEOUT = timedelta(hours=6)
+"""How long processes wait for the first one, which evaluates alone. A process that dies is noticed at once."""
 
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Belong to the processes that torchrun started, for a while; without torchrun, nothing happens."""
+    """Join the process group of torchrun; without torchrun, nothing happens."""
     if launched().size == 1 or dist.is_initialized():
         yield
         return
     cuda = torch.cuda.is_available()
     try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=TIMEOUT)
     except (RuntimeError, ValueError) as error:
         raise UserError(
-            f"the processes of this run can't find each other: {str(error).splitlines()[0]}. Start them with "
+            f"the processes of this run can't connect: {str(error).splitlines()[0]}. Start them with "
             "`torchrun --nproc-per-node N -m phinets train …`, on many machines with --nnodes and --rdzv-endpoint."
         ) from error
     try:
@@ -128,49 +128,49 @@ def process_group() -> Iterator[None]:
 
 
 def local_device(name: str) -> torch.device:
-    """The device of this process: where each has a GPU of its own, the one with its number on this machine."""
+    """The device of this process: with several processes, the GPU with its local rank."""
     if world_size() == 1:
         return pick_device(name)
     if name == "mps":
-        raise UserError("an Apple GPU serves one process only. Leave torchrun out, or use --device cpu.")
+        raise UserError("an Apple GPU supports one process only. Run without torchrun, or use --device cpu.")
     if name == "cpu" or not torch.cuda.is_available():
         return pick_device("cpu" if name == "auto" else name)
-    place = launched().place
-    if place >= torch.cuda.device_count():
+    local_rank = launched().local_rank
+    if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"there are more processes than GPUs on this machine ({torch.cuda.device_count()}). "
             f"Use --nproc-per-node {torch.cuda.device_count()}, or --device cpu."
         )
-    torch.cuda.set_device(place)
-    return torch.device("cuda", place)
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
 
 
 class Agreement:
-    """What any process asks for is done by all, after the same step.
+    """A request of any process is executed by all after the same step.
 
-    The processes hear of it one step later, so that no step waits for the exchange.
+    The exchange is asynchronous: the processes learn of a request one step later, and no step waits for it.
     """
 
     def __init__(self) -> None:
         self._flags: torch.Tensor | None = None
         self._work: dist.Work | None = None
 
-    def __call__(self, *asked: bool) -> list[bool]:
-        """What is to be done now, given what this process asks for."""
+    def __call__(self, *requests: bool) -> list[bool]:
+        """Exchange this process's requests; returns those to execute now."""
         if world_size() == 1:
-            return list(asked)
-        heard = self.heard(len(asked))
-        self._flags = torch.tensor(asked, dtype=torch.int32)
+            return list(requests)
+        pending = self._wait(len(requests))
+        self._flags = torch.tensor(requests, dtype=torch.int32)
         self._work = dist.all_reduce(self._flags, op=dist.ReduceOp.MAX, async_op=True)
-        return heard
+        return pending
 
-    def at_last(self, asked: bool) -> bool:
-        """The first of what any process asks for, waited for: after the last step."""
-        first = self(asked, False)[0]
-        return self.heard(2)[0] or first
+    def at_last(self, request: bool) -> bool:
+        """Whether any process makes the first request; waits for the exchange, after the last step."""
+        first = self(request, False)[0]
+        return self._wait(2)[0] or first
 
-    def heard(self, n: int) -> list[bool]:
-        """What was asked for at the last step by anyone."""
+    def _wait(self, n: int) -> list[bool]:
+        """The requests of all processes at the last step."""
         if self._work is None or self._flags is None:
             return [False] * n
         self._work.wait()

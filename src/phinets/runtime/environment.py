@@ -34,19 +34,19 @@ def environment(seed: int, precision: Precision) -> dict[str, Any]:
 
 
 def device_name(device: torch.device) -> str:
-    """What the system calls a device."""
+    """The name of a device."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
 
 
 @cache
 def _processor() -> str:
-    """The processor's own name where the system tells it, as Linux does, else what kind it is."""
+    """The name of the processor on Linux, else its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
 
 
 @cache
@@ -54,15 +54,15 @@ def commit() -> str | None:
     """The commit of the checkout that the package runs from, with + where files were changed; None outside of one."""
     home = Path(phinets.__file__).parent
     try:
-        found = _git(home, "rev-parse", "HEAD")
-        return found + ("+" if _git(home, "status", "--porcelain", "--", ".") else "")
+        head = _git(home, "rev-parse", "HEAD")
+        return head + ("+" if _git(home, "status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _git(home: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=home, capture_output=True, text=True, check=True, timeout=10)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *words], cwd=home, capture_output=True, text=True, check=True, timeout=10)
+    return process.stdout.strip()
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from phinets.config.errors import UserError
 
-PART = ".part"
+SUFFIX = ".part"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers for a full disk, quota and file size limit."""
 
@@ -28,7 +28,7 @@ def atomic_write(
     Returns:
         The path of the written file. A killed process leaves at most a hidden file that ends in .part.
     """
-    temporary = path.with_name(f".{path.name}{PART}")
+    temporary = path.with_name(f".{path.name}{SUFFIX}")
     try:
         with temporary.open("wb") as file:
             if isinstance(content, bytes):
@@ -41,7 +41,7 @@ def atomic_write(
         temporary.replace(final)
         _flush_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch raises RuntimeError for a full disk
-        raise UserError(f"'{path}' can't be written: {_reason(error)}. {cure(error)}") from error
+        raise UserError(f"'{path}' can't be written: {_reason(error)}. {advice(error)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def _reason(error: BaseException) -> str:
     return (cause and cause.strerror) or str(error).splitlines()[0]
 
 
-def cure(error: BaseException) -> str:
+def advice(error: BaseException) -> str:
     """What to do about a file that can't be written."""
     cause = _os_error(error)
     return "Free some space." if cause is None or cause.errno in FULL else "Choose a place that can be written to."
@@ -79,7 +79,7 @@ def _os_error(error: BaseException | None) -> OSError | None:
 
 def is_remnant(path: Path) -> bool:
     """Whether a file is an incomplete one of a killed process."""
-    return path.name.startswith(".") and path.name.endswith(PART)
+    return path.name.startswith(".") and path.name.endswith(SUFFIX)
 
 
 def _flush_folder(folder: Path) -> None:

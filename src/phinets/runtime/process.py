@@ -1,4 +1,4 @@
-"""This process: torchrun's variables, threads and signals; without torch."""
+"""This process: rank, threads and signals; without torch."""
 
 import os
 import signal
@@ -14,48 +14,47 @@ from phinets.config.errors import StoppedError
 
 
 class Launch(NamedTuple):
-    """Which process this is, of how many, and which on its machine."""
+    """Rank, world size and local rank of this process."""
 
     rank: int = 0
     size: int = 1
-    place: int = 0
+    local_rank: int = 0
 
 
 def launched() -> Launch:
     """From torchrun's environment variables; a single process without them."""
     if "RANK" not in os.environ:
         return Launch()
-    rank, size, place = (int(os.environ.get(name, default)) for name, default in VARIABLES.items())
-    return Launch(rank, size, place) if size > 1 else Launch()
+    rank, size, local_rank = (int(os.environ.get(name, default)) for name, default in VARIABLES.items())
+    return Launch(rank, size, local_rank) if size > 1 else Launch()
 
 
 VARIABLES = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
 
 
-SPINS = "100000"
-"""How long an OpenMP thread spins before it sleeps. By default it spins for good, and where another program wants the
-cores too, a step then takes up to ten times as long; with this it takes its fair share, and a quiet machine loses
-nothing."""
+SPIN_COUNT = "100000"
+"""How long an OpenMP thread spins before it sleeps. By default it spins forever, and a step beside another busy program
+takes up to ten times as long."""
 
-ALONE = "1"
-"""Threads of numpy's and scipy's own OpenBLAS. Their products are small here (torch does the large ones), and waking a
-second thread for each makes a step of L-BFGS fifty times as long."""
+BLAS_THREADS = "1"
+"""Threads of numpy's and scipy's OpenBLAS. Their products are small here, and waking a second thread for each makes a
+step of L-BFGS fifty times slower."""
 
 
 def share_cores() -> None:
-    """Let waiting threads sleep, unless the person has said otherwise. The libraries read it when they are loaded."""
-    os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", ALONE)
+    """Set the thread variables that the user has not set. The libraries read them when they are loaded."""
+    os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", BLAS_THREADS)
 
 
 def own_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def exit_on_interrupt() -> Iterator[None]:
-    """Leave without unwinding on an interrupt: a module that is loaded by half makes the next import fail instead."""
+    """Exit without unwinding on an interrupt: a half-loaded module would make the next import fail."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -14,7 +14,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import SaveOptions
 from phinets.runtime.files import atomic_write, is_remnant
 
-FORMAT = 2
+FORMAT = 3
 KEEP = 2
 """How many of the newest checkpoints are kept."""
 NAME = re.compile(r"step-(\d+)\.([0-9a-f]{16})\.pt")

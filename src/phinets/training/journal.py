@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from phinets.config.errors import UserError, look_up
-from phinets.runtime.files import cure
+from phinets.runtime.files import advice
 
 
 class Tracker(Protocol):
@@ -65,7 +65,7 @@ class Journal:
         try:
             yield
         except OSError as error:
-            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. {cure(error)}") from error
+            raise UserError(f"'{self._file.name}' can't be written: {error.strerror}. {advice(error)}") from error
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
 """The linear networks of the theory, trained by SGD with stop-gradient, beside the flow that they follow.
 
 One step of size η is W ← W − η(∇L + ρW), and W_s ← W_s + ηκ(W_f − W_s) after it, so that time is η · steps. ∇L is by
-automatic differentiation: of the expected loss, or of its mean over a batch of samples x ~ N(0, I), x₁, x₂ ~ N(x, σ²I).
-As η shrinks the path nears the flow: like η with the expected loss, like √(η/batch) once the samples' noise is larger.
+autograd: of the expected loss, or of its mean over a batch of samples x ~ N(0, I), x₁, x₂ ~ N(x, σ²I). As η shrinks the
+trajectory approaches the flow: as η with the expected loss, as √(η/batch) where sampling noise dominates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,25 +16,26 @@ from torch import Tensor
 from phinets.config.errors import UserError
 from phinets.dynamics.matrix import MatrixByol, MatrixFlow, MatrixSimSiam, MatrixSystem, MatrixXPhiNet, Weights
 from phinets.dynamics.matrix_trajectories import Trajectory, eigenvalues
+from phinets.dynamics.systems import Floats
 
 MARKS = 20
-"""Times, beside 0, at which a path is kept and compared."""
+"""Number of times after 0 at which a trajectory is recorded and compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How to train."""
+    """Learning rate, steps and samples of a training."""
 
     rate: float = 0.01
     """η > 0: learning rate."""
     steps: int = 1000
-    """How many."""
+    """Number of steps."""
     batch: int | None = None
-    """Samples a step; None: the expected loss, which is deterministic."""
+    """Samples per step; None: the expected loss, which is deterministic."""
     runs: int = 1
-    """How many independent runs from the same start."""
+    """Number of independent runs from the same start."""
     seed: int = 0
-    """Of the samples."""
+    """Seed of the samples."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < float("inf"):
@@ -46,54 +47,53 @@ class Plan:
 
     @property
     def marks(self) -> list[int]:
-        """The steps after which weights are kept, from 0 to the last."""
+        """The steps after which weights are recorded, from 0 to the last."""
         return [int(step) for step in np.unique(np.linspace(0, self.steps, MARKS + 1).round())]
 
 
 def sgd_trajectories(system: MatrixSystem, start: Weights, plan: Plan) -> list[Trajectory]:
-    """The paths of all runs, at times η · marks; the runs lie side by side in one stack of matrices."""
-    trained = {
+    """The trajectories of all runs, at times η · marks; the runs are trained together, as one stack of matrices."""
+    weights = {
         name: torch.tensor(start[name]).repeat(plan.runs, 1, 1).requires_grad_(name != "W_s") for name in system.names
     }
-    fast = [tensor for name, tensor in trained.items() if name != "W_s"]
+    fast = [tensor for name, tensor in weights.items() if name != "W_s"]
     optimizer = torch.optim.SGD(fast, lr=plan.rate, weight_decay=system.rho)
     random = torch.Generator().manual_seed(plan.seed)
-    kept = {name: [tensor.detach().clone()] for name, tensor in trained.items()}
+    snapshots = [_snapshot(weights)]
     marks = set(plan.marks)
     with _one_thread():
         for step in range(1, plan.steps + 1):
             optimizer.zero_grad()
             batch = plan.batch
-            loss = sampled_loss(system, trained, batch, random) if batch else expected_loss(system, trained)
+            loss = sampled_loss(system, weights, batch, random) if batch else expected_loss(system, weights)
             loss.backward()
             optimizer.step()
             if isinstance(system, MatrixByol | MatrixXPhiNet):
-                trained["W_s"].lerp_(trained["W_f"].detach(), plan.rate * system.kappa)
+                weights["W_s"].lerp_(weights["W_f"].detach(), plan.rate * system.kappa)
             if step in marks:
-                for name, tensor in trained.items():
-                    kept[name].append(tensor.detach().clone())
-    return _paths(kept, plan)
+                snapshots.append(_snapshot(weights))
+    stacks = {name: np.stack([each[name] for each in snapshots], axis=1) for name in system.names}
+    if not all(np.isfinite(stack).all() for stack in stacks.values()):
+        raise UserError(f"training diverged at the learning rate {plan.rate:g}. Choose a smaller --rate or --scale.")
+    times = plan.rate * np.array(plan.marks, dtype=np.float64)
+    return [
+        Trajectory(times=times, weights={name: stack[k] for name, stack in stacks.items()}) for k in range(plan.runs)
+    ]
+
+
+def _snapshot(weights: Mapping[str, Tensor]) -> dict[str, Floats]:
+    return {name: tensor.detach().numpy().copy() for name, tensor in weights.items()}
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Matrices this small are done before a second thread has woken up."""
+    """One torch thread: for matrices this small more threads only cost time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _paths(kept: Mapping[str, list[Tensor]], plan: Plan) -> list[Trajectory]:
-    stacks = {name: torch.stack(tensors, dim=1).numpy() for name, tensors in kept.items()}
-    if not all(np.isfinite(stack).all() for stack in stacks.values()):
-        raise UserError(f"training at the learning rate {plan.rate:g} ran away. Choose a smaller --rate or --scale.")
-    times = plan.rate * np.array(plan.marks, dtype=np.float64)
-    return [
-        Trajectory(times=times, weights={name: stack[k] for name, stack in stacks.items()}) for k in range(plan.runs)
-    ]
 
 
 def expected_loss(system: MatrixSystem, w: Mapping[str, Tensor]) -> Tensor:
@@ -122,7 +122,7 @@ def sampled_loss(system: MatrixSystem, w: Mapping[str, Tensor], batch: int, rand
 
 
 def targets(system: MatrixSystem, w: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-    """What the two predictions aim at, cut off from the gradient: T₁, and T₂ where there is a second one."""
+    """The targets of the two predictions, detached: T₁, and T₂ where there is a second one."""
     fast = w["W_f"].detach()
     match system:
         case MatrixFlow():
@@ -136,10 +136,10 @@ def targets(system: MatrixSystem, w: Mapping[str, Tensor]) -> tuple[Tensor, Tens
     raise AssertionError(system)
 
 
-def deviations(path: Trajectory, flow: Trajectory) -> dict[str, float]:
-    """The largest distance between two paths at the same times: of all weights (Frobenius), and of any eigenvalue."""
-    apart = np.sum([((path.weights[n] - flow.weights[n]) ** 2).sum(axis=(1, 2)) for n in flow.weights], axis=0)
-    ours, theirs = eigenvalues(path), eigenvalues(flow)
+def deviations(trajectory: Trajectory, flow: Trajectory) -> dict[str, float]:
+    """The largest distance of two trajectories at the same times: of all weights (Frobenius), and of any eigenvalue."""
+    apart = np.sum([((trajectory.weights[n] - flow.weights[n]) ** 2).sum(axis=(1, 2)) for n in flow.weights], axis=0)
+    ours, theirs = eigenvalues(trajectory), eigenvalues(flow)
     return {
         "weights": float(np.sqrt(apart).max()),
         "eigenvalues": max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs),

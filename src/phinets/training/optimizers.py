@@ -13,7 +13,7 @@ class LARS(torch.optim.Optimizer):
     """SGD with momentum whose step is scaled layer by layer (You et al. 2017).
 
     g ← g + wd·w; v ← m·v + lr·λ·g; w ← w − v, with λ = trust·‖w‖/‖g‖ for matrices and filters and λ = 1 for biases
-    and norms, which take no part in the scaling.
+    and norms, which are not scaled.
     """
 
     def __init__(
@@ -35,14 +35,15 @@ class LARS(torch.optim.Optimizer):
         for group in self.param_groups:
             for w in group["params"]:
                 if w.grad is not None:
-                    self._move(w, group)
+                    self._update(w, group)
         return value
 
-    def _move(self, w: torch.Tensor, group: dict[str, Any]) -> None:
+    def _update(self, w: torch.Tensor, group: dict[str, Any]) -> None:
         update = w.grad.add(w, alpha=group["weight_decay"])  # type: ignore[union-attr]
         if w.ndim > 1:
-            size, slope = w.norm(), update.norm()
-            scale = torch.where((size > 0) & (slope > 0), group["trust"] * size / slope, torch.ones_like(size))
+            weight_norm, grad_norm = w.norm(), update.norm()
+            scale = group["trust"] * weight_norm / grad_norm
+            scale = torch.where((weight_norm > 0) & (grad_norm > 0), scale, torch.ones_like(scale))
             update = update.mul_(scale)
         velocity = self.state[w].setdefault("velocity", torch.zeros_like(w))
         velocity.mul_(group["momentum"]).add_(update, alpha=group["lr"])
@@ -50,13 +51,13 @@ class LARS(torch.optim.Optimizer):
 
 
 def build_optimizer(learner: Learner, chosen: Optimization) -> torch.optim.Optimizer:
-    """The optimizer of a learner: the first group follows the schedule, the second (h) may keep its rate."""
-    steady = learner.constant_rate_parameters() if chosen.constant_h else []
-    ids = {id(p) for p in steady}
-    moving = [p for p in learner.parameters() if p.requires_grad and id(p) not in ids]
-    groups: list[dict[str, Any]] = [{"params": moving, "steady": False}]
-    if steady:
-        groups.append({"params": steady, "steady": True})
+    """The optimizer of a learner: the first group follows the schedule, the second (h) may keep a constant rate."""
+    constant = learner.constant_rate_parameters() if chosen.constant_h else []
+    ids = {id(p) for p in constant}
+    scheduled = [p for p in learner.parameters() if p.requires_grad and id(p) not in ids]
+    groups: list[dict[str, Any]] = [{"params": scheduled, "constant_rate": False}]
+    if constant:
+        groups.append({"params": constant, "constant_rate": True})
     return _make(groups, chosen)
 
 
@@ -70,6 +71,6 @@ def _make(groups: list[dict[str, Any]], chosen: Optimization) -> torch.optim.Opt
 
 
 def set_rates(optimizer: torch.optim.Optimizer, *, rate: float, peak: float) -> None:
-    """The schedule's rate for what moves, the peak for what is steady."""
+    """The scheduled rate for the first group, the peak rate for the constant one."""
     for group in optimizer.param_groups:
-        group["lr"] = peak if group["steady"] else rate
+        group["lr"] = peak if group["constant_rate"] else rate
