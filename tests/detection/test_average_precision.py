@@ -2,7 +2,7 @@
 
 import io
 from contextlib import redirect_stdout
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,9 +13,9 @@ from phinets.detection.average_precision import (
     THRESHOLDS,
     Detections,
     GroundTruth,
-    PrecisionTable,
     average_precision,
     box_iou,
+    summarize_precision,
 )
 
 WHOLE = (0.0, 0.0, 10.0, 10.0)
@@ -34,8 +34,21 @@ def found(*boxes: tuple[float, ...], scores: list[float], labels: list[int] | No
     return Detections(every, np.array(labels or [0] * len(boxes), np.int64), np.array(scores, np.float64))
 
 
-def one(there: GroundTruth, said: Detections, metric: MetricName = "coco") -> PrecisionTable:
-    return average_precision([there], [said], 1, metric)
+class Scores(NamedTuple):
+    """The means of a table, as shares."""
+
+    ap: float
+    ap50: float
+    ap75: float
+
+
+def scores_of(there: list[GroundTruth], said: list[Detections], classes: int, metric: MetricName = "coco") -> Scores:
+    summary = summarize_precision(average_precision(there, said, classes, metric), [str(i) for i in range(classes)])
+    return Scores(*(np.nan if value is None else value / 100 for value in (summary.ap, summary.ap50, summary.ap75)))
+
+
+def one(there: GroundTruth, said: Detections, metric: MetricName = "coco") -> Scores:
+    return scores_of([there], [said], 1, metric)
 
 
 def test_overlap_is_the_common_area_over_the_joint_one() -> None:
@@ -71,7 +84,7 @@ def test_a_wrong_one_between_two_right_ones(metric: MetricName, by_hand: float) 
 
 def test_a_box_that_has_72_percent_in_common_counts_up_to_070() -> None:
     said = found((0, 0, 10, 7.2), scores=[0.5])
-    table = one(truth(WHOLE), said).table[:, 0]
+    table = average_precision([truth(WHOLE)], [said], 1)[:, 0]
     assert table.tolist() == [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
     assert one(truth(WHOLE), said).ap == pytest.approx(0.5, abs=1e-12)
     assert one(truth(WHOLE), said).ap75 == 0
@@ -133,17 +146,17 @@ def test_three_of_ten_found_reach_three_of_the_eleven_points_as_in_detectron2() 
 def test_a_class_without_objects_is_left_out_of_the_mean() -> None:
     there = truth(WHOLE, FAR, labels=[0, 2], difficult=(1,))
     said = found(WHOLE, FAR, FAR, labels=[0, 1, 2], scores=[0.9, 0.9, 0.9])
-    found_out = average_precision([there], [said], 3)
-    assert found_out.per_class[0] == found_out.ap == 1
-    assert np.isnan(found_out.per_class[1:]).all()
-    assert np.isnan(average_precision([truth()], [found(scores=[])], 2).ap)
+    summary = summarize_precision(average_precision([there], [said], 3), ["a", "b", "c"])
+    assert summary.per_class == summary.per_class50 == {"a": 100, "b": None, "c": None}
+    assert summary.ap == 100
+    assert np.isnan(scores_of([truth()], [found(scores=[])], 2).ap)
 
 
 def test_boxes_on_another_picture_or_of_another_class_find_nothing() -> None:
     there = [truth(WHOLE), truth(FAR)]
     crossed = [found(FAR, scores=[0.9]), found(WHOLE, scores=[0.9])]
-    assert average_precision(there, crossed, 1).ap == 0
-    assert average_precision([truth(WHOLE, labels=[1])], [found(WHOLE, scores=[0.9])], 2).ap == 0
+    assert scores_of(there, crossed, 1).ap == 0
+    assert scores_of([truth(WHOLE, labels=[1])], [found(WHOLE, scores=[0.9])], 2).ap == 0
 
 
 def test_only_the_surest_hundred_of_a_picture_count_by_coco_and_all_by_voc() -> None:
@@ -158,8 +171,8 @@ def test_neither_the_order_of_pictures_nor_a_monotone_change_of_scores_matters()
     first = average_precision(there, said, 3)
     turned = average_precision(there[::-1], said[::-1], 3)
     sharpened = average_precision(there, [f._replace(scores=f.scores**3) for f in said], 3)
-    assert np.array_equal(first.table, turned.table, equal_nan=True)
-    assert np.array_equal(first.table, sharpened.table, equal_nan=True)
+    assert np.array_equal(first, turned, equal_nan=True)
+    assert np.array_equal(first, sharpened, equal_nan=True)
 
 
 def scattered(rng: np.random.Generator, ties: bool = False) -> tuple[list[GroundTruth], list[Detections]]:
@@ -229,9 +242,9 @@ def test_coco_s_own_evaluation_agrees_on_random_boxes(seed: int, ties: bool) -> 
     there, said = scattered(np.random.default_rng(seed), ties)
     wanted = by_pycocotools(there, said, 4)  # the fourth class occurs nowhere
     ours = average_precision(there, said, 4)
-    assert np.allclose(np.nan_to_num(ours.table, nan=-1.0), wanted, rtol=0, atol=1e-9)
+    assert np.allclose(np.nan_to_num(ours, nan=-1.0), wanted, rtol=0, atol=1e-9)
     valid = wanted[wanted > -1]
-    assert ours.ap == pytest.approx(valid.mean(), abs=1e-9)
+    assert scores_of(there, said, 4).ap == pytest.approx(valid.mean(), abs=1e-9)
     assert len(THRESHOLDS) == len(wanted)
 
 
@@ -243,7 +256,7 @@ def test_coco_s_own_evaluation_agrees_on_more_than_a_hundred_boxes() -> None:
     )
     said[0] = many
     assert np.bincount(many.labels).max() > MAX_DETECTIONS
-    ours = average_precision(there, said, 3).table
+    ours = average_precision(there, said, 3)
     assert np.allclose(np.nan_to_num(ours, nan=-1.0), by_pycocotools(there, said, 3), rtol=0, atol=1e-9)
 
 
@@ -252,5 +265,5 @@ def test_of_two_objects_with_as_much_in_common_the_last_is_taken_as_coco_does() 
     for second, wanted in ((left, 1.0), (right, 51 / 101)):  # the object that is left over is `left`
         there, said = [truth(left, right)], [found(between, second, scores=[0.9, 0.8])]
         ours = average_precision(there, said, 1)
-        assert ours.ap50 == pytest.approx(wanted)
-        assert np.allclose(ours.table, by_pycocotools(there, said, 1), rtol=0, atol=1e-9)
+        assert scores_of(there, said, 1).ap50 == pytest.approx(wanted)
+        assert np.allclose(ours, by_pycocotools(there, said, 1), rtol=0, atol=1e-9)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from phinets.config.detection import MetricName
+from phinets.config.detection import AveragePrecision, MetricName
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -62,34 +62,6 @@ def _box_area(boxes: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class PrecisionTable:
-    """Average precision in [0, 1] by threshold and class; NaN for a class without objects."""
-
-    table: Floats
-    """(thresholds, classes)."""
-
-    @property
-    def ap(self) -> float:
-        """The mean over thresholds and the classes that have objects."""
-        return _mean(self.table)
-
-    @property
-    def ap50(self) -> float:
-        """The mean over classes at IoU .50."""
-        return _mean(self.table[0])
-
-    @property
-    def ap75(self) -> float:
-        """The mean over classes at IoU .75."""
-        return _mean(self.table[5])
-
-    @property
-    def per_class(self) -> Floats:
-        """(classes,): each the mean over thresholds."""
-        return np.asarray(self.table.mean(axis=0))
-
-
-@dataclass(frozen=True)
 class Metric:
     """How detections are matched to objects, and how a precision-recall curve becomes one number."""
 
@@ -100,8 +72,10 @@ class Metric:
 
 def average_precision(
     truths: Sequence[GroundTruth], detections: Sequence[Detections], classes: int, metric: MetricName = "coco"
-) -> PrecisionTable:
-    """Average precision over images, one `Detections` for each `GroundTruth`.
+) -> Floats:
+    """Average precision in [0, 1], (thresholds, classes); NaN for a class without objects.
+
+    truths, detections: one of each for every image.
 
     Detections of a class are sorted by score over all images. One that matches an object is a true positive; one that
     matches a difficult object is ignored; any other is a false positive. precision = TP / (TP + FP), recall = TP /
@@ -109,7 +83,23 @@ def average_precision(
     """
     assert len(truths) == len(detections)
     columns = [_class_precision(truths, detections, label, METRICS[metric]) for label in range(classes)]
-    return PrecisionTable(np.stack(columns, axis=1) if columns else np.zeros((len(THRESHOLDS), 0)))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(THRESHOLDS), 0))
+
+
+def summarize_precision(table: Floats, classes: Sequence[str]) -> AveragePrecision:
+    """The table in percent: means over thresholds, and over the classes that have objects."""
+
+    def mean(values: Floats) -> float | None:
+        finite = values[~np.isnan(values)]
+        return 100.0 * float(finite.mean()) if finite.size else None
+
+    return AveragePrecision(
+        ap=mean(table),
+        ap50=mean(table[0]),
+        ap75=mean(table[5]),
+        per_class={name: mean(column) for name, column in zip(classes, table.T, strict=True)},
+        per_class50={name: mean(column[:1]) for name, column in zip(classes, table.T, strict=True)},
+    )
 
 
 def _class_precision(
@@ -205,11 +195,6 @@ def whole_area(recall: Floats, precision: Floats) -> float:
     """∫ of the best precision at recall r or a higher one, dr."""
     best = np.maximum.accumulate(precision[::-1])[::-1]
     return float((np.diff(recall, prepend=0.0) * best).sum())
-
-
-def _mean(values: Floats) -> float:
-    finite = values[~np.isnan(values)]
-    return float(finite.mean()) if finite.size else float("nan")
 
 
 METRICS: Mapping[MetricName, Metric] = {

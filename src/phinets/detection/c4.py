@@ -4,6 +4,7 @@ Proposals, matching, losses and the selection of detections are torchvision's. A
 the one map, sampled as densely as its pixels; a batch norm after layer4; the initialization of the predictors.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from copy import deepcopy
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
 from torchvision.models.detection.image_list import ImageList
 from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork, RPNHead
@@ -56,10 +58,7 @@ def split_encoder(encoder: nn.Module) -> tuple[Backbone, Head]:
     stem = [("conv1", children["conv1"]), ("bn1", children["bn1"])]
     stem.append(("relu", children.get("relu") or children.get("act1") or nn.ReLU(inplace=True)))
     stem += [(name, children[name]) for name in ("maxpool", *STAGES[:3]) if name in children]
-    backbone, head = Backbone(), Head()
-    for name, child in stem:
-        backbone.add_module(name, child)
-    head.add_module("layer4", children["layer4"])
+    backbone, head = Backbone(OrderedDict(stem)), Head(OrderedDict(layer4=children["layer4"]))
     _measure(encoder, backbone, head)
     head.add_module("norm", nn.BatchNorm2d(head.features))
     head.add_module("pool", nn.AdaptiveAvgPool2d(1))
@@ -89,19 +88,13 @@ def _measure(encoder: nn.Module, backbone: Backbone, head: Head) -> None:
     head.features = head_map.shape[1]
 
 
-class Predictor(nn.Module):
+def _predictor(features: int, classes: int) -> FastRCNNPredictor:
     """For each region's feature: a score for each class, the first being the background, and a box for each."""
-
-    def __init__(self, features: int, classes: int) -> None:
-        super().__init__()
-        self.cls_score = nn.Linear(features, classes + 1)
-        self.bbox_pred = nn.Linear(features, 4 * (classes + 1))
-        for layer, std in ((self.cls_score, 0.01), (self.bbox_pred, 0.001)):
-            nn.init.normal_(layer.weight, std=std)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        return self.cls_score(features), self.bbox_pred(features)
+    predictor = FastRCNNPredictor(features, classes + 1)
+    for layer, std in ((predictor.cls_score, 0.01), (predictor.bbox_pred, 0.001)):
+        nn.init.normal_(layer.weight, std=std)
+        nn.init.zeros_(layer.bias)
+    return predictor
 
 
 class RegionPool(nn.Module):
@@ -139,7 +132,7 @@ class Detector(nn.Module):
         self.roi_heads = RoIHeads(
             RegionPool(self.trunk.stride),
             head,
-            Predictor(head.features, classes),
+            _predictor(head.features, classes),
             fg_iou_thresh=0.5,
             bg_iou_thresh=0.5,
             batch_size_per_image=options.regions,
@@ -167,14 +160,8 @@ class Detector(nn.Module):
             maps = {"0": self.trunk(batch.tensors)}
             proposals, _ = self.rpn(batch, maps)
             outputs, _ = self.roi_heads(maps, proposals, batch.image_sizes)
-        return [
-            Detections(
-                one["boxes"].cpu().numpy().astype(np.float64),
-                one["labels"].cpu().numpy() - 1,
-                one["scores"].cpu().numpy().astype(np.float64),
-            )
-            for one in outputs
-        ]
+        arrays = ([one[key].cpu().numpy() for key in ("boxes", "labels", "scores")] for one in outputs)
+        return [Detections(boxes.astype(np.float64), n - 1, scores.astype(np.float64)) for boxes, n, scores in arrays]
 
     def _batch(self, images: Sequence[Tensor]) -> ImageList:
         """One batch, padded below and to the right to whole strides."""

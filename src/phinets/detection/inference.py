@@ -16,8 +16,8 @@ from phinets.backbones.weights import read_weights
 from phinets.config.detection import DetectionConfig
 from phinets.config.errors import UserError, look_up
 from phinets.config.plain import from_plain
-from phinets.data.decode import ORIENTATION, SIDEWAYS, UnusableError, decode_opened
-from phinets.data.files import ImageInput, image_batches
+from phinets.data.decode import CROP_OVERSAMPLING, ORIENTATION, SIDEWAYS, UnusableError, decode_opened
+from phinets.data.files import ImageInput, to_channels_first
 from phinets.detection.average_precision import Detections, GroundTruth
 from phinets.detection.c4 import Detector
 from phinets.detection.loader import load_sample, resize_and_normalize, resized_size
@@ -46,12 +46,8 @@ class LoadedDetector:
     def __init__(
         self, detector: Detector, config: DetectionConfig, classes: tuple[str, ...], device: torch.device
     ) -> None:
-        self.detector, self.options, self.classes, self.device = (
-            detector.to(device).eval(),
-            config.images,
-            classes,
-            device,
-        )
+        self.detector, self.options = detector.to(device).eval(), config.images
+        self.classes, self.device = classes, device
 
     def __call__(self, images: ImageInput) -> list[Detections]:
         """Detect objects.
@@ -75,7 +71,7 @@ class LoadedDetector:
         elif isinstance(image, Image.Image):
             yield self._detect_opened(image)
         else:
-            for (pixels,) in image_batches(image, 1, 1):
+            for pixels in to_channels_first(image):
                 yield self._detect_opened(Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy()))
 
     def _detect_opened(self, picture: Image.Image) -> Detections:
@@ -83,7 +79,7 @@ class LoadedDetector:
         width, height = reversed(picture.size) if sideways else picture.size
         size = resized_size(width, height, self.options.test_side, self.options.max_side)
         try:
-            upright = decode_opened(picture, min(size))
+            upright = decode_opened(picture, CROP_OVERSAMPLING * min(size))
         except UnusableError as error:
             raise UserError(f"an image can't be used: {error}.") from error
         pixels = resize_and_normalize(upright, size, self.options)

@@ -15,7 +15,7 @@ from torch import Tensor
 from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError
 from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD
-from phinets.data.decode import UnusableError, open_picture, printable
+from phinets.data.decode import CROP_OVERSAMPLING, UnusableError, open_picture, printable, true_box
 from phinets.detection.voc import AnnotatedImage
 from phinets.views import random_stream
 
@@ -62,7 +62,7 @@ def load_sample(image: AnnotatedImage, options: ImageOptions, side: int, *, flip
     """An image with its boxes, its shorter side resized to `side`."""
     width, height = resized_size(image.width, image.height, side, options.max_side)
     try:
-        picture = open_picture(image.path, min(width, height))
+        picture = open_picture(image.path, CROP_OVERSAMPLING * min(width, height))
     except UnusableError as error:
         raise UserError(
             f"the image '{printable(image.path)}' can't be used: {error}. Replace it, or remove it from the lists."
@@ -78,7 +78,7 @@ def resize_and_normalize(
     picture: Image.Image, size: tuple[int, int], options: ImageOptions, *, flip: bool = False
 ) -> Tensor:
     """An opened image at (width, height), perhaps flipped: (3, height, width)."""
-    picture = picture.resize(size, Image.Resampling.BILINEAR)
+    picture = picture.resize(size, Image.Resampling.BILINEAR, box=true_box(picture))
     picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if flip else picture
     pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)
     mean, std = options.pixel_mean or IMAGENET_MEAN, options.pixel_std or IMAGENET_STD

@@ -55,7 +55,7 @@ def read_annotation(xml: Path, picture: Path) -> Annotation:
         objects = root.findall("object")
         names = tuple(_text(element, "name") for element in objects)
         boxes = [_box(element, width, height) for element in objects]
-        difficult = tuple(_is_difficult(element) for element in objects)
+        difficult = tuple((element.findtext("difficult") or "0").strip() == "1" for element in objects)
     except UserError as error:
         raise UserError(f"the annotation '{printable(xml)}' can't be used: {error}.") from error
     return Annotation(picture, width, height, names, np.array(boxes, np.float64).reshape(-1, 4), difficult)
@@ -137,10 +137,6 @@ def _box(element: ElementTree.Element, width: int, height: int) -> tuple[float, 
     return clipped
 
 
-def _is_difficult(element: ElementTree.Element) -> bool:
-    return (element.findtext("difficult") or "0").strip() == "1"
-
-
 LISTS = Path("ImageSets") / "Main"
 VOC20 = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog",
@@ -196,10 +192,8 @@ def read_voc(options: ImageOptions) -> DetectionData:
     Every folder of --data and --extra-data is trained on. The test list is that of the first folder that has one: with
     VOC 2007 and 2012 together, 2007's.
     """
-    homes, further = (
-        _homes(_place(options.data)),
-        [home for place in options.extra_data for home in _homes(_place(place))],
-    )
+    homes = _homes(_place(options.data))
+    further = [home for place in options.extra_data for home in _homes(_place(place))]
     test_home, test_name = _find_test_list(homes, options.test_set)
     train_name = options.train_set or _train_name(test_home, test_name)
     unique: dict[Path, Path] = {}

@@ -25,6 +25,7 @@ from phinets.evaluation.encoders import (
     unfinished_error,
     view_plan_of,
 )
+from phinets.runs.resume import read_json
 from phinets.training.journal import read_journal
 from phinets.training.run_folder import ENVIRONMENT, JOURNAL, SUMMARY
 from phinets.views import prepare, random_stream
@@ -104,13 +105,16 @@ def load_source(place: Path, options: ExportOptions) -> Source:
     if folder is not None and options.views is not None:
         raise UserError(f"'{place}' belongs to a run, which knows its views. Leave out --views.")
     encoder_options = EncoderOptions(image_size=options.image_size, views=options.views)
-    summary = {} if folder is None else _read_json(folder / SUMMARY)
+    summary, environment = (
+        read_json(folder / name) if folder is not None and (folder / name).exists() else {}
+        for name in (SUMMARY, ENVIRONMENT)
+    )
     source = Source(
         place=place,
         loaded_encoder=replace(loaded_encoder, module=loaded_encoder.module.eval().requires_grad_(False)),
         folder=folder,
         summary=summary,
-        environment={} if folder is None else _read_json(folder / ENVIRONMENT),
+        environment=environment,
         size=image_size_of(encoder_options, loaded_encoder),
         plan=view_plan_of(encoder_options, loaded_encoder),
         metadata=_metadata(loaded_encoder, options),
@@ -146,19 +150,6 @@ def _total_steps(folder: Path, steps: int | None, loaded_encoder: LoadedEncoder)
         rows = [row for row in read_journal(folder / JOURNAL) if row["kind"] == "step" and row.get("epoch")]
         return round(rows[-1]["step"] / rows[-1]["epoch"] * epochs) if rows else None
     return None
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """One JSON object, or an empty one without a file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' can't be read: {error}. Repair or remove it.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"'{path}' should hold one JSON object, not {str(content)[:40]}.")
-    return content
 
 
 @dataclass(frozen=True, kw_only=True)
