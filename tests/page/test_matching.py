@@ -6,15 +6,15 @@ from phinets.config.jobs import ContinualJob, Result
 from phinets.paper.plan import with_seeds
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
-from phinets.reports.page.contents import Match, Selection, match_results
+from phinets.reports.page.contents import Match, match_results
 from tests.page import faking
 
 STREAM, DYNAMICS = TARGETS["ema-beta"], TARGETS["dynamics-simsiam"]
 SOME = (STREAM, DYNAMICS, TARGETS["fast-slow"])
 
 
-def match(results: dict[str, Result], **selection: tuple[str, ...]) -> Match:
-    return match_results(results, SOME, SCALES.values(), Selection(**selection))
+def match(results: dict[str, Result], **names: tuple[str, ...]) -> Match:
+    return match_results(results, SOME, SCALES.values(), **names)
 
 
 def places(found: Match) -> list[tuple[str, str]]:
@@ -42,20 +42,22 @@ def test_work_that_is_the_same_at_every_scale_opens_no_scale_of_its_own() -> Non
     stream = faking.results([STREAM], SCALES["smoke"])
     assert places(match(dynamics)) == [("paper", "dynamics-simsiam")]
     assert places(match(dynamics | stream)) == [("smoke", "ema-beta"), ("smoke", "dynamics-simsiam")]
-    assert places(match(dynamics, scales=("pocket",))) == [("pocket", "dynamics-simsiam")]
+    assert places(match(dynamics, scale_names=("pocket",))) == [("pocket", "dynamics-simsiam")]
 
 
 def test_scales_that_have_results_come_one_after_the_other() -> None:
     results = faking.results([STREAM], SCALES["smoke"]) | faking.results([STREAM], SCALES["pocket"])
     assert places(match(results)) == [("pocket", "ema-beta"), ("smoke", "ema-beta")]
-    assert places(match(results, scales=("smoke",))) == [("smoke", "ema-beta")]
+    assert places(match(results, scale_names=("smoke",))) == [("smoke", "ema-beta")]
 
 
 def test_chosen_targets_are_shown_whether_they_have_results_or_not() -> None:
     results = faking.results([STREAM], SCALES["pocket"])
-    found = match(results, targets=("ema-beta", "fast-slow"))
+    found = match(results, target_names=("ema-beta", "fast-slow"))
     assert places(found) == [("pocket", "ema-beta"), ("pocket", "fast-slow")]
-    assert not match(results, targets=("fast-slow",)).unmatched, "a result of a target that is not shown is no stranger"
+    assert not match(results, target_names=("fast-slow",)).unmatched, (
+        "a result of a target that is not shown is no stranger"
+    )
 
 
 def test_results_of_no_target_are_strangers_also_those_of_a_seed_beyond_all() -> None:

@@ -79,11 +79,11 @@ def test_the_arrows_of_the_field_point_along_the_flow() -> None:
     system = PhiNet(rho=0.03)
     (axes,) = portrait(system).axes
     (field,) = (each for each in axes.collections if isinstance(each, Quiver))
-    assert len(field.XY) > 100
+    points, arrows = np.asarray(field.XY, float), np.stack([np.asarray(field.U), np.asarray(field.V)])
+    assert len(points) > 100
     box = axes.get_window_extent()
     pixels = np.array([box.width, box.height]) / np.ptp(axes.viewLim.get_points(), axis=0)
-    arrows = np.stack([field.U, field.V])
-    rates = system.flow(field.XY.T) * pixels[:, None]
+    rates = system.flow(points.T) * pixels[:, None]
     cosines = (arrows * rates).sum(axis=0) / np.linalg.norm(arrows, axis=0) / np.linalg.norm(rates, axis=0)
     assert cosines.min() > 0.95, "up to the aspect of the axes, which is approximate"
 

@@ -71,17 +71,17 @@ def command(words: list[str]) -> Outcome:
 def _contents(options: Report) -> "Contents":
     from phinets.paper.scales import SCALES
     from phinets.paper.targets import TARGETS, target
-    from phinets.reports.page.contents import TITLE, Contents, Selection, match_results
+    from phinets.reports.page.contents import TITLE, Contents, match_results
     from phinets.reproduce.gather import gather
 
-    selection = Selection(targets=[target(name).name for name in options.targets], scales=options.scale)
+    names = [target(name).name for name in options.targets]
     gathered = gather(options.runs)
     if not gathered.results:
         places = ", ".join(f"'{place}'" for place in options.runs)
         raise UserError(
             f"there is no finished result in {places}. Run `phinets reproduce TARGET --store {options.runs[0]}` first."
         )
-    match = match_results(gathered.results, TARGETS.values(), SCALES.values(), selection)
+    match = match_results(gathered.results, TARGETS.values(), SCALES.values(), names, options.scale)
     own = {run.key for run in gathered.own}
     return Contents(
         found=match.found,

@@ -59,4 +59,4 @@ def spread(wanted: Sequence[float], gap: float, within: tuple[float, float]) -> 
         return []
     (low, high), steps = within, gap * np.arange(len(wanted))
     firsts = isotonic_regression(np.clip(np.subtract(wanted, steps), low, max(low, high - steps[-1]))).x
-    return (firsts + steps).tolist()
+    return [float(place) for place in firsts + steps]

@@ -1,9 +1,10 @@
-"""What the page shows, as values, and which results belong to which table or figure."""
+"""The contents of the page, and which results belong to which table or figure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from phinets.config.jobs import Job, Result
+from phinets.config.jobs import Result
 from phinets.paper.findings import TargetResult, target_result
 from phinets.paper.plan import Target, with_seeds
 from phinets.paper.scales import Scale
@@ -11,9 +12,8 @@ from phinets.paper.scales import Scale
 TITLE = "PhiNets, re-run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRun:
-    """A finished run of `phinets train` or `phinets continual`, with the folder that it lies in."""
+class OwnRun(NamedTuple):
+    """A finished run of `phinets train` or `phinets continual`, with its folder."""
 
     folder: str
     key: str
@@ -30,7 +30,7 @@ class Contents:
     others: Mapping[str, Result] = field(default_factory=dict)
     """Results by key that belong to no target that is shown."""
     unfinished: tuple[str, ...] = ()
-    """Folders of runs that have not come to their end."""
+    """Folders of runs that are not finished."""
     dates: tuple[str, str] | None = None
     """The first and the last day on which a result was written."""
     title: str = TITLE
@@ -46,62 +46,54 @@ MAX_SEEDS = 100
 """Seeds of targets count from 0; a result of a higher one belongs to none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """Targets with what was found of them, and the keys that belong to no target at any scale."""
+class Match(NamedTuple):
+    """Results of targets, and the keys that belong to no target at any scale."""
 
     found: tuple[TargetResult, ...]
     unmatched: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TargetResults:
-    """The results of one target at one scale."""
+class _TargetKeys(NamedTuple):
+    """The results of one target at one scale, which has the seeds that there are."""
 
     target: Target
     scale: Scale
-    """With the seeds that there are."""
     keys: frozenset[str]
 
 
 def match_results(
-    results: Mapping[str, Result], targets: Iterable[Target], scales: Iterable[Scale], selection: "Selection"
+    results: Mapping[str, Result],
+    targets: Iterable[Target],
+    scales: Iterable[Scale],
+    target_names: Sequence[str] = (),
+    scale_names: Sequence[str] = (),
 ) -> Match:
-    """What was found of the chosen targets at the chosen scales.
+    """The results of the named targets at the named scales.
 
-    Where no scale is chosen: all that a result belongs to alone. Some work is the same at several scales (statements on
-    dynamics); where there is nothing else, the first of them. Where no target is chosen: all that have a result.
+    Without scale names: all scales that a result belongs to alone. Some jobs are the same at several scales (statements
+    on dynamics); where there are no others, the first of them. Without target names: all that have a result.
     """
     seeds = 1 + max((r.job.seed for r in results.values() if r.job.seed < MAX_SEEDS), default=0)
-    every = [_results_of(target, scale, results, seeds) for scale in scales for target in targets]
-    names = selection.scales or _own_scales(every)
-    shown = [
-        each
-        for each in every
-        if each.scale.name in names and (each.target.name in selection.targets if selection.targets else each.keys)
-    ]
+    every = [_target_keys(target, scale, results, seeds) for scale in scales for target in targets]
+    scale_names = scale_names or _own_scales(every)
     return Match(
-        found=tuple(target_result(each.target, each.scale, results) for each in shown),
+        found=tuple(
+            target_result(target, scale, results)
+            for target, scale, keys in every
+            if scale.name in scale_names and (target.name in target_names if target_names else keys)
+        ),
         unmatched=frozenset(results).difference(*(each.keys for each in every)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What a person wants to see; empty: all that there is."""
-
-    targets: Sequence[str] = ()
-    scales: Sequence[str] = ()
-
-
-def _results_of(target: Target, scale: Scale, results: Mapping[str, Result], seeds: int) -> _TargetResults:
+def _target_keys(target: Target, scale: Scale, results: Mapping[str, Result], seeds: int) -> _TargetKeys:
     jobs = target.jobs(with_seeds(scale, seeds))
-    there: dict[str, Job] = {key: job for key, job in jobs.items() if key in results}
+    there = {key: job for key, job in jobs.items() if key in results}
     seeds = 1 + max((job.seed for job in there.values()), default=scale.seeds - 1)
-    return _TargetResults(target=target, scale=with_seeds(scale, seeds), keys=frozenset(there))
+    return _TargetKeys(target=target, scale=with_seeds(scale, seeds), keys=frozenset(there))
 
 
-def _own_scales(every: Sequence[_TargetResults]) -> list[str]:
+def _own_scales(every: Sequence[_TargetKeys]) -> list[str]:
     """The scales that some result belongs to alone; if there are none, the first that any belongs to."""
     of: dict[str, set[str]] = {}
     for each in every:

@@ -19,7 +19,7 @@ from phinets.reports.seeds import value_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSection:
-    """A target's part of the page."""
+    """The section of a target."""
 
     found: TargetResult
     anchor: str
@@ -33,14 +33,12 @@ class TargetSection:
     drawn_at: str
     """Where its state spaces stand: they are the same at every scale, and drawn once."""
     statements: tuple[tuple[str, dict[str, str]], ...]
-    """What was found of each statement on dynamics."""
-    failures: tuple[tuple[str, str], ...]
-    """(key, why)."""
+    """The outcome of each statement on dynamics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSection:
-    """A scale's part of the page."""
+    """The section of a scale."""
 
     name: str
     claims: tuple[PageClaim, ...]
@@ -74,14 +72,12 @@ def _target(found: TargetResult, verdicts: Sequence[PageClaim], first: str) -> T
         spaces=tuple(state_spaces(found)) if drawn == "dynamics" and here == first else (),
         drawn_at=first,
         statements=tuple(note for result in derived for note in result.notes.items()),
-        failures=tuple((name, result.failed) for name, result in found.results.items() if result.failed is not None),
     )
 
 
-UNKNOWN = "–"
 SHORT_COMMIT = 9
 DEFAULT_METRICS = ("knn", "linear", "spread", "ap", "ap50", "ap75")
-"""Numbers that are told of a run that no table asks."""
+"""Numbers of a run that no table uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,28 +86,16 @@ class PageRun:
 
     result: Result
     key: str
-    seed: int
     apart: tuple[tuple[str, str], ...]
-    """Settings in which it is not like most of its group."""
+    """Settings in which it differs from most of its group."""
     numbers: tuple[tuple[str, str], ...]
-    """Those that tables ask for."""
-    used: tuple[tuple[str, str], ...]
+    """Those that tables show."""
+    uses: tuple[tuple[str, str], ...]
     """(anchor, name) of the targets that it counts for."""
-    state: str
     protocol: int | None
     """Which of the group's protocols, from 1."""
-    made_with: int | None
+    machine: int | None
     """Which of the group's machines, from 1."""
-
-    @property
-    def commit(self) -> str:
-        """Of the code that made it, short."""
-        return str(self.result.environment.get("commit") or UNKNOWN)[:SHORT_COMMIT]
-
-    @property
-    def device(self) -> str:
-        """Where it was computed."""
-        return str(self.result.environment.get("device") or UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,20 +158,16 @@ def _group(name: str, at: str, results: Mapping[str, Result], uses: Uses) -> Run
         PageRun(
             result=result,
             key=key,
-            seed=result.job.seed,
             apart=tuple((name, value_words(value)) for name, value in own.items() if value != shared.get(name)),
             numbers=_numbers(result, uses.measures.get(key, ())),
-            used=uses.targets.get(key, ()),
-            state=state(result),
+            uses=uses.targets.get(key, ()),
             protocol=protocols.index(result.protocol) + 1 if result.protocol else None,
-            made_with=machines.index(machine(result)) + 1 if machine(result) else None,
+            machine=machines.index(machine(result)) + 1 if machine(result) else None,
         )
         for (key, result), own in zip(results.items(), settings, strict=True)
     ]
-    settings_shared = tuple((setting, value_words(value)) for setting, value in shared.items())
-    return RunGroup(
-        name=name, anchor=at, shared=settings_shared, protocols=protocols, machines=machines, runs=tuple(runs)
-    )
+    words = tuple((setting, value_words(value)) for setting, value in shared.items())
+    return RunGroup(name=name, anchor=at, shared=words, protocols=protocols, machines=machines, runs=tuple(runs))
 
 
 def most_common_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -200,22 +180,16 @@ def most_common_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def machine(result: Result) -> str:
-    """What a result was made with, in a line; empty where it does not say."""
+    """Versions and hardware of a result, in a line; empty where they are unknown."""
     environment = result.environment
-    if not environment:
-        return ""
-    torch = environment.get("packages", {}).get("torch")
-    words = {
-        "phinets": environment.get("phinets"),
-        "torch": torch,
-        "python": environment.get("python"),
+    values = {
+        **{word: environment.get(word) for word in ("phinets", "python", "device", "precision", "threads")},
+        "torch": environment.get("packages", {}).get("torch"),
         "on": environment.get("device_name"),
-        "device": environment.get("device"),
-        "precision": environment.get("precision"),
-        "threads": environment.get("threads"),
         "system": environment.get("platform"),
     }
-    return ", ".join(f"{word} {value}" for word, value in words.items() if value)
+    order = ("phinets", "torch", "python", "on", "device", "precision", "threads", "system")
+    return ", ".join(f"{word} {values[word]}" for word in order if values[word])
 
 
 def _settings(result: Result) -> dict[str, Any]:
@@ -233,22 +207,22 @@ def _numbers(result: Result, uses: Sequence[str]) -> tuple[tuple[str, str], ...]
 
 
 def facts(contents: Contents, results: Mapping[str, Result]) -> list[tuple[str, str]]:
-    """(what, how much or which) for the head, in its order; what nobody knows is left out."""
+    """(what, value) for the head, in its order; unknown ones are left out."""
     environments = [result.environment for result in results.values() if result.environment]
-    devices = Counter(str(environment.get("device_name") or environment.get("device")) for environment in environments)
-    commits = Counter(
-        str(environment.get("commit"))[:SHORT_COMMIT] for environment in environments if environment.get("commit")
-    )
-    versions = Counter(str(environment.get("phinets")) for environment in environments if environment.get("phinets"))
     values = {
-        "scale": ", ".join(dict.fromkeys(found.scale.name for found in contents.found)),
-        "machine": ", ".join(devices),
-        "phinets": ", ".join(versions),
-        "commit": ", ".join(commits),
+        "scale": _list(found.scale.name for found in contents.found),
+        "machine": _list(str(each.get("device_name") or each.get("device")) for each in environments),
+        "phinets": _list(each.get("phinets") for each in environments),
+        "commit": _list((each.get("commit") or "")[:SHORT_COMMIT] for each in environments),
         "written": "" if contents.dates is None else " to ".join(dict.fromkeys(contents.dates)),
         "computing time": duration(sum(result.seconds for result in results.values())),
     }
     return [(what, words) for what, words in values.items() if words]
+
+
+def _list(words: Iterable[str | None]) -> str:
+    """Each once, in the order in which they come."""
+    return ", ".join(dict.fromkeys(filter(None, words)))
 
 
 def counts(results: Mapping[str, Result], uses: Uses) -> list[tuple[str, int]]:

@@ -51,7 +51,7 @@ def seed_runs(cell: CellText, results: Mapping[str, Result]) -> list[tuple[int, 
 
 
 def state(result: Result | None) -> str:
-    """What became of a piece of work, in a word."""
+    """The state of a job, in a word."""
     if result is None:
         return "missing"
     if result.failed is not None:
@@ -59,8 +59,7 @@ def state(result: Result | None) -> str:
     return result.health if result.lost and result.health is not None else "done"
 
 
-ORDER: tuple[VerdictWord, ...] = ("holds", "does not hold", "can't tell")
-SIGNS = {"holds": "yes", "does not hold": "no", "can't tell": "open"}
+SIGNS: Mapping[VerdictWord, str] = {"holds": "yes", "does not hold": "no", "can't tell": "open"}
 """The name of each verdict's sign, and of its color."""
 MIDDLE = 120
 """Half the width of a bar, in half pixels."""
@@ -84,23 +83,17 @@ class PageClaim:
     at: str
     """The anchor of its target."""
     target: str
-    sign: str
     bar: Bar | None
 
     @property
-    def effect(self) -> Effect | None:
-        """Its size."""
-        return self.found.effect
+    def sign(self) -> str:
+        """The name of its verdict's sign."""
+        return SIGNS[self.found.verdict]
 
     @property
     def interval(self) -> str:
         """The effect with its interval, in words: +1.32 [+0.40, +2.21] points."""
-        return with_minus_sign(effect_words(self.effect))
-
-    @property
-    def rank(self) -> int:
-        """Where its verdict stands when they are sorted."""
-        return ORDER.index(self.found.verdict)
+        return with_minus_sign(effect_words(self.found.effect))
 
 
 def claims(found: Sequence[TargetResult]) -> list[PageClaim]:
@@ -115,7 +108,6 @@ def claims(found: Sequence[TargetResult]) -> list[PageClaim]:
             anchor=f"{anchor(target)}-{claim.claim.name}",
             at=anchor(target),
             target=target.target.name,
-            sign=SIGNS[claim.verdict],
             bar=None if claim.effect is None else bar(claim.effect, reach[claim.effect.unit]),
         )
         for target in found
@@ -141,7 +133,7 @@ def bar(effect: Effect, reach: float) -> Bar:
 def tally(shown: Iterable[PageClaim]) -> list[tuple[VerdictWord, str, int]]:
     """How many claims have each verdict: (word, sign, count)."""
     words = [claim.found.verdict for claim in shown]
-    return [(word, SIGNS[word], words.count(word)) for word in ORDER]
+    return [(word, sign, words.count(word)) for word, sign in SIGNS.items()]
 
 
 MINUS = "−"
