@@ -238,10 +238,10 @@ def test_a_drawing_that_fails_leaves_the_features(
         patch.setattr("phinets.embed.maps.map_of", failing)
         code, _, err = said(words, capsys)
         assert code == 2
-        assert f"no room. The features are in '{out}'; the same command with --overwrite draws them." in err
+        assert f"no room. The features are in '{out}'; the same command draws them." in err
     assert np.array_equal(table(out)["features"], table(tmp_path / "wanted.npz")["features"])
     assert not picture.exists()
-    assert said([*words, "--overwrite"], capsys)[0] == 0
+    assert said(words, capsys)[0] == 0
     assert picture.exists()
     assert not store_folder(out).exists()
 

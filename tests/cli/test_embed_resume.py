@@ -158,6 +158,24 @@ def test_a_signal_is_obeyed_after_the_batch_and_the_work_goes_on(
     assert out.read_bytes() == (tmp_path / "g.npz").read_bytes()
 
 
+def test_a_signal_while_a_map_is_drawn_is_obeyed_and_the_same_command_resumes(
+    embed: list[str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, picture, sheet = (tmp_path / name for name in ("f.npz", "map.png", "sheet.png"))
+    words = [*embed, "--out", str(out), "--map", str(picture), "--neighbors", str(sheet)]
+    with monkeypatch.context() as patched:
+        patched.setattr("phinets.embed.maps.neighbors_among", lambda *_: signal.raise_signal(signal.SIGTERM))
+        code, _, err = said(words, capsys)
+    assert code == 128 + signal.SIGTERM
+    assert "the same command resumes" in err
+    assert not picture.exists()
+    code, _, err = said(words, capsys)
+    assert code == 0, err
+    assert picture.exists()
+    assert sheet.exists()
+    assert not store_folder(out).exists()
+
+
 BATCH_AFTER_BATCH = """
 import sys
 from phinets.cli import main

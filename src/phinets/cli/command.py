@@ -121,6 +121,11 @@ class Outcome:
     exit_code: int = 0
 
 
+def show_lines(*lines: str) -> Callable[[Console], None]:
+    """The `show` of an outcome that is some lines of plain text."""
+    return lambda console: console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action of a command."""

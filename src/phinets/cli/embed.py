@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Outcome, parse_words, show_lines
 from phinets.cli.output import require_figure_path, require_free, save_figure, save_lines
 from phinets.config.errors import UserError, require_at_least
 from phinets.config.evaluation import EncoderOptions
@@ -76,46 +76,38 @@ class Embed:
 def command(words: list[str]) -> Outcome:
     """Embed, write the file, draw."""
     args = parse_words(Embed, "embed", words)
-    _require_places(args)
-    with exit_on_interrupt():
-        from phinets.embed.embed import embed_job, embedding_of
-        from phinets.embed.store import require_format
-
-    require_format(args.out)
-    job = embed_job(args.target, args.options, args.split, args.batch)
-    _require_pictures(args, job)
-    with CountBar(Console(stderr=True)) as bar, embedding_of(job, args.out, args.overwrite, bar) as embedding:
-        files = _draw_pictures(args, job, embedding)
-        about = embedding.about
-    document = {"out": str(args.out), **about, **files}
-    summary = (
-        f"{args.out}: {about['features']} features of {about['images']} images of {about['data']} "
-        f"({about['bad_images']} can't be used) by the {about['description']}"
-    )
-
-    def show(console: Console) -> None:
-        for line in (summary, *map(str, files.values())):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-    return Outcome(document, show)
-
-
-def _require_places(args: Embed) -> None:
-    """Refuse files that exist or have no format, before the work."""
-    require_free(args.out, args.overwrite)
     for option, path in args.pictures.items():
         require_figure_path(path, args.overwrite, option)
         require_free(path.with_suffix(".csv"), args.overwrite, option)
     places = [args.out, *(place for path in args.pictures.values() for place in (path, path.with_suffix(".csv")))]
     if len({place.absolute() for place in places}) < len(places):
         raise UserError("--out, --map and --neighbors name one file twice. Give each its own name.")
-    for path in args.query_images:
-        if not path.is_file():
-            raise UserError(f"there is no query image '{path}'.")
+    with exit_on_interrupt():
+        from phinets.embed.embed import embed_job, embedding_of
+        from phinets.embed.store import require_format, store_folder
+
+    require_format(args.out)
+    require_free(args.out, args.overwrite or store_folder(args.out).exists())  # an interrupted command resumes
+    job = embed_job(args.target, args.options, args.split, args.batch)
+    _require_pictures(args, job)
+    with CountBar(Console(stderr=True)) as bar, embedding_of(job, args.out, args.overwrite, bar) as embedding:
+        try:
+            _draw(args, job, embedding)
+        except UserError as error:
+            raise UserError(f"{error} The features are in '{args.out}'; the same command draws them.") from error
+    about, files = embedding.about, {option.removeprefix("--"): str(path) for option, path in args.pictures.items()}
+    summary = (
+        f"{args.out}: {about['features']} features of {about['images']} images of {about['data']} "
+        f"({about['bad_images']} can't be used) by the {about['description']}"
+    )
+    return Outcome({"out": str(args.out), **about, **files}, show_lines(summary, *files.values()))
 
 
 def _require_pictures(args: Embed, job: "EmbedJob") -> None:
     """Refuse pictures that can't be drawn and queries that can't be read, before the work."""
+    for path in args.query_images:
+        if not path.is_file():
+            raise UserError(f"there is no query image '{path}'.")
     if not args.pictures:
         return
     from phinets.embed.maps import require_map, require_query_images
@@ -129,33 +121,24 @@ def _require_pictures(args: Embed, job: "EmbedJob") -> None:
         require_query_images(args.query_images)
 
 
-def _draw_pictures(args: Embed, job: "EmbedJob", embedding: "Embedding") -> dict[str, str]:
-    """Draw the pictures, after the features are written; returns their paths by option."""
-    if not args.pictures:
-        return {}
-    try:
-        _draw(args, job, embedding)
-    except UserError as error:
-        raise UserError(
-            f"{error} The features are in '{args.out}'; the same command with --overwrite draws them."
-        ) from error
-    return {option.removeprefix("--"): str(path) for option, path in args.pictures.items()}
-
-
 def _draw(args: Embed, job: "EmbedJob", embedding: "Embedding") -> None:
+    """Draw the pictures, then write them all, so that an interrupted command leaves none."""
+    if not args.pictures:
+        return
     from phinets.embed.maps import map_of, neighbors_among, neighbors_of
     from phinets.reports.embeddings import feature_map, neighbor_rows, neighbor_sheet
 
-    title = f"{job.encoder.description}\n{job.data}"
+    title, drawings = f"{job.encoder.description}\n{job.data}", []
     if args.map is not None:
         data = map_of(embedding, args.map_method, title, args.thumbnails)
-        save_figure(args.map, feature_map(data))
-        save_lines(args.map.with_suffix(".csv"), data.lines())
+        drawings.append((args.map, feature_map(data), data.lines()))
     if args.neighbors is not None:
         queries = (
             neighbors_of(embedding, job.encoder, args.query_images, args.near)
             if args.query_images
             else neighbors_among(embedding, args.queries, args.near)
         )
-        save_figure(args.neighbors, neighbor_sheet(queries, title))
-        save_lines(args.neighbors.with_suffix(".csv"), neighbor_rows(queries))
+        drawings.append((args.neighbors, neighbor_sheet(queries, title), neighbor_rows(queries)))
+    for path, figure, lines in drawings:
+        save_figure(path, figure)
+        save_lines(path.with_suffix(".csv"), lines)

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from phinets.cli.command import Action, Outcome, parse_words, run_action
+from phinets.cli.command import Action, Outcome, parse_words, run_action, show_lines
 from phinets.config.errors import UserError
 from phinets.config.evaluation import CACHED_PROBE, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
 from phinets.runtime.process import exit_on_interrupt
@@ -225,29 +225,24 @@ class Features:
 def features(words: list[str]) -> Outcome:
     """Write train and test features."""
     args = parse_words(Features, "eval features", words)
-    from phinets.cli.output import require_free
-
-    require_free(args.out, args.overwrite)
     with exit_on_interrupt():
+        from phinets.cli.output import require_free
         from phinets.embed.embed import eval_job, write_features
         from phinets.embed.store import require_format
         from phinets.reports.progress import CountBar
 
+    require_free(args.out, args.overwrite)
     require_format(args.out)
     job = eval_job(args.target, args.options)
     with CountBar(Console(stderr=True)) as bar:
         about = write_features(job, args.out, args.overwrite, bar)
-    return Outcome({"out": str(args.out), **about}, _show_lines(f"{args.out}: {about['description']}"))
+    return Outcome({"out": str(args.out), **about}, show_lines(f"{args.out}: {about['description']}"))
 
 
 def _score(metric: str, accuracy: float, details: Mapping[str, Any], protocol: str, *lines: str) -> Outcome:
     """An accuracy with its protocol; `details` are further JSON entries, `lines` further lines of text."""
     document = {"metric": metric, "accuracy": accuracy, "protocol": protocol, **details}
-    return Outcome(document, _show_lines(f"{metric} {accuracy:.2f} %", *lines, protocol))
-
-
-def _show_lines(*lines: str) -> Callable[[Console], None]:
-    return lambda console: console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
+    return Outcome(document, show_lines(f"{metric} {accuracy:.2f} %", *lines, protocol))
 
 
 @contextmanager
