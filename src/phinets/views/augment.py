@@ -62,7 +62,7 @@ def apply(
 def central(images: Tensor, short_side: int, size: int, statistics: Statistics | None = None) -> Tensor:
     """The images without augmentation: short side to `short_side`, then the central size × size; uint8 → as `apply`."""
     height, width = images.shape[2:]
-    if _uses_kernel(images) and not height == width == short_side == size:
+    if not height == width == short_side == size and _uses_kernel(images):
         return _by_kernel(images, _central_record(height, width, short_side, size), size, statistics)
     views = torch.empty(len(images), 3, size, size, device=images.device)
     for rows in _torch_slices(images, size):
