@@ -251,7 +251,7 @@ def test_train_on_samples_tells_mean_and_spread(capsys: Capture) -> None:
         (["--halvings", "40"], "Choose fewer --halvings"),
         (["--batch", "0"], "batch is 0"),
         (["--time", "-1"], "time is -1.0"),
-        (["--scale", "9", "--rate", "1"], "ran away"),
+        (["--scale", "9", "--rate", "1"], "diverged"),
     ],
 )
 def test_bad_words_for_train_are_told_what_is_right(words: list[str], says: str, capsys: Capture) -> None:

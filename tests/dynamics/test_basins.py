@@ -21,7 +21,6 @@ from phinets.dynamics.basins import (
     trapping_region,
 )
 from phinets.dynamics.equilibria import AnySystem, equilibria
-from phinets.dynamics.rosenbrock import integrate_for
 from phinets.dynamics.systems import (
     MOST,
     AboveParabola,
@@ -35,6 +34,7 @@ from phinets.dynamics.systems import (
     XPhiNet,
 )
 from tests.dynamics.dense_search import VERSIONS
+from tests.dynamics.integration import integrate_for
 
 NEAR = 1e-3
 MANY: list[AnySystem] = [

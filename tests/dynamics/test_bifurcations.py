@@ -1,5 +1,6 @@
 """Every bifurcation, the sinks between them, and the lines of the diagram."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -184,7 +185,7 @@ def test_the_map_of_sinks_counts_them(system: AnySystem) -> None:
     random = np.random.default_rng(32)
     rhos, sigma2s = (0.5 * 10 ** random.uniform(-5, 0, size=6)).tolist(), random.uniform(0, 5, size=3).tolist()
     counted = [
-        [sum(each.kind == "sink" for each in equilibria(system.with_sigma2(sigma2).with_rho(rho))) for rho in rhos]
+        [sum(each.kind == "sink" for each in equilibria(replace(system, sigma2=sigma2, rho=rho))) for rho in rhos]
         for sigma2 in sigma2s
     ]
     np.testing.assert_array_equal(sink_map(system, rhos, sigma2s), counted)

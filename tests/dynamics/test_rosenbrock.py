@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 from phinets.dynamics import rosenbrock as integrate
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.rosenbrock import Tolerance, integrate_for, integrate_until, step
+from phinets.dynamics.rosenbrock import Tolerance, integrate_until, step
 from phinets.dynamics.systems import (
     AboveParabola,
     BelowParabola,
@@ -19,6 +19,7 @@ from phinets.dynamics.systems import (
     Version,
     XPhiNet,
 )
+from tests.dynamics.integration import integrate_for
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")
 EVERY: list[System] = [SimSiam(), *(kind(version=v) for kind in (PhiNet, PhiNetPhi, XPhiNet) for v in VERSIONS)]

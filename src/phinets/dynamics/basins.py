@@ -10,7 +10,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 from phinets.config.errors import UserError, require_finite
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
-from phinets.dynamics.rosenbrock import StopCondition, Tolerance, integrate_until
+from phinets.dynamics.rosenbrock import Tolerance, integrate_until
 from phinets.dynamics.systems import AboveParabola, BelowParabola, Floats, PhiNetPhi, SimSiam, System
 
 Labels = NDArray[np.int64]
@@ -99,24 +99,20 @@ def _labels(system: System, starts: Floats, regions: Mapping[int, BasinTest], rt
     """The label of the region that each start enters first."""
     labels = np.full(starts.shape[1], NO_SINK)
     tolerance = Tolerance(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
-    for first in range(0, starts.shape[1], BLOCK):
-        block = labels[first : first + BLOCK]
-        integrate_until(system, starts[:, first : first + BLOCK], _stop_in_basin(block, regions), tolerance)
-    return labels
-
-
-def _stop_in_basin(labels: Labels, regions: Mapping[int, BasinTest]) -> StopCondition:
-    """Stop a state that has entered a region, and record the region's label."""
 
     def stop(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Label the states that have entered a region, and stop them."""
         finished = np.zeros(len(points), dtype=bool)
         for label, holds in regions.items():
             inside = holds(states)
-            labels[points[inside]] = label
+            block[points[inside]] = label
             finished |= inside
         return finished
 
-    return stop
+    for first in range(0, starts.shape[1], BLOCK):
+        block = labels[first : first + BLOCK]
+        integrate_until(system, starts[:, first : first + BLOCK], stop, tolerance)
+    return labels
 
 
 def _labels_around_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> Labels:

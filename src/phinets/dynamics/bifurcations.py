@@ -1,7 +1,7 @@
 """Bifurcations: the weight decays at which equilibria appear or change their kind, and the branches between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
@@ -99,7 +99,7 @@ def sink_map(system: AnySystem, rhos: Sequence[float], sigma2s: Sequence[float])
     rows = []
     high = 2 * max(rhos)
     for sigma2 in sigma2s:
-        row = bifurcations(system.with_sigma2(sigma2), 0.0, high)
+        row = bifurcations(replace(system, sigma2=sigma2), 0.0, high)
         rows.append(np.array(row.sinks)[np.searchsorted([-point.rho for point in row.points], -np.asarray(rhos))])
     return np.stack(rows)
 
@@ -175,10 +175,9 @@ def branches(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5, poi
         rhos[[0, -1]] = high, low
         _join(states, 0, above, system.variables)
         _join(states, -1, below, system.variables)
-        kinds = [each.kind for each in columns[points // 2]]
         lines += [
-            Branch(variables=system.variables, rho=rhos, states=each, kind=kind)
-            for each, kind in zip(states, kinds, strict=True)
+            Branch(variables=system.variables, rho=rhos, states=each, kind=point.kind)
+            for each, point in zip(states, columns[points // 2], strict=True)
         ]
     return tuple(lines)
 

@@ -223,9 +223,8 @@ def block_errors(version: Version, at: SymmetricWeights) -> dict[str, float]:
     right, printed, columns = right_blocks(version, at), printed_blocks(at), stack_columns(at)
     errors = {}
     for name, block in right.items():
-        column = columns[int(name[2]) - 1]
-        size = float(np.linalg.norm(block @ column))
-        errors[name] = float(np.linalg.norm((printed[name] - block) @ column)) / max(size, 1e-300)
+        difference, size = (np.linalg.norm(each @ columns[int(name[2]) - 1]) for each in (printed[name] - block, block))
+        errors[name] = float(difference) / max(float(size), 1e-300)
     return errors
 
 

@@ -143,11 +143,8 @@ def norms(trajectory: Trajectory) -> dict[str, Floats]:
         matrices = {"C1": commutator(gram, g), "C2": matrices["C2"], "C3": commutator(g, h)}
     matrices["balance"] = _t(h) @ h - gram
     matrices["parabola"] = h @ h - gram
-    matrices |= {
-        f"asymmetry_{name[-1]}": trajectory.weights[name] - _t(trajectory.weights[name])
-        for name in SQUARE
-        if name in trajectory.weights
-    }
+    square = {name: trajectory.weights[name] for name in SQUARE if name in trajectory.weights}
+    matrices |= {f"asymmetry_{name[-1]}": matrix - _t(matrix) for name, matrix in square.items()}
     return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in matrices.items()}
 
 
@@ -202,11 +199,9 @@ class FlowComparison:
 
 def compare_with_reduced(system: MatrixSystem, start: Weights, times: Floats) -> FlowComparison:
     """Integrate a matrix flow and the reduced equations from the same start."""
-    trajectory = integrate(system, start, times)
+    path = integrate(system, start, times)
     predicted = reduced_eigenvalues(system, start, times)
-    return FlowComparison(
-        trajectory=trajectory, norms=norms(trajectory), eigenvalues=eigenvalues(trajectory), predicted=predicted
-    )
+    return FlowComparison(trajectory=path, norms=norms(path), eigenvalues=eigenvalues(path), predicted=predicted)
 
 
 def reduced_eigenvalues(system: MatrixSystem, start: Weights, times: Floats) -> dict[str, Floats]:
@@ -248,8 +243,7 @@ def decay_rate(times: Floats, values: Floats) -> float | None:
     late = (times >= times[-1] / 2) & (values > FLOOR)
     if late.sum() < 3:
         return None
-    slope, _ = np.polyfit(times[late], np.log(values[late]), 1)
-    return -float(slope)
+    return -float(np.polyfit(times[late], np.log(values[late]), 1)[0])
 
 
 def commutator(a: Floats, b: Floats) -> Floats:

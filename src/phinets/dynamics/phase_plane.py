@@ -108,8 +108,7 @@ def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tupl
     """The two arms (2, n) of a saddle's stable manifold, integrated backward until they leave the window."""
 
     def margin(state: Floats) -> float:
-        share = (state - window.corner) / window.size
-        return float(0.75 - np.abs(share - 0.5).max())
+        return float(0.75 - np.abs((state - window.corner) / window.size - 0.5).max())
 
     return saddle_arms(system, saddle, window.size, margin, np.linspace(0, 8, 1601))
 

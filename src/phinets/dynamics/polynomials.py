@@ -114,9 +114,9 @@ def _sturm(p: list[int]) -> list[list[int]]:
     """Sturm's chain of the square-free part of p: p, p′, then the negated remainder of the previous two."""
     chain = [p, _primitive([k * a for k, a in enumerate(p)][1:])]
     while chain[-1]:
-        chain.append(_primitive([-a for a in _remainder(chain[-2], chain[-1])]))
+        chain.append(_primitive([-a for a in _divide(chain[-2], chain[-1])[1]]))
     common = chain[-2]
-    return chain[:-1] if len(common) == 1 else _sturm(_quotient(p, common))
+    return chain[:-1] if len(common) == 1 else _sturm(_primitive(_divide(p, common)[0]))
 
 
 def _variations(chain: Sequence[list[int]], x: Fraction) -> int:
@@ -134,29 +134,17 @@ def _sign(p: list[int], over: int, under: int) -> int:
     return (total > 0) - (total < 0)
 
 
-def _remainder(p: list[int], q: list[int]) -> list[int]:
-    """A positive multiple of the remainder of p by q."""
-    p, size, sign = list(p), abs(q[-1]), 1 if q[-1] > 0 else -1
+def _divide(p: list[int], q: list[int]) -> tuple[list[int], list[int]]:
+    """Quotient and remainder of a positive multiple of p by q."""
+    quotient: list[int] = []
+    size, sign = abs(q[-1]), 1 if q[-1] > 0 else -1
     while len(p) >= len(q):
         lead, shift = sign * p[-1], len(p) - len(q)
-        p = [size * a for a in p]
-        for i, b in enumerate(q):
-            p[i + shift] -= lead * b
-        while p and p[-1] == 0:
-            p.pop()
-    return p
-
-
-def _quotient(p: list[int], q: list[int]) -> list[int]:
-    """p / q where q divides p."""
-    rest, result = [Fraction(a) for a in p], []
-    while len(rest) >= len(q):
-        lead, shift = rest[-1] / q[-1], len(rest) - len(q)
-        result.append(lead)
-        for i, b in enumerate(q):
-            rest[i + shift] -= lead * b
-        rest.pop()
-    return _integers(result[::-1])
+        quotient = [lead, *(size * a for a in quotient)]
+        p = [size * a - (lead * q[k - shift] if k >= shift else 0) for k, a in enumerate(p[:-1])]
+    while p and p[-1] == 0:
+        p = p[:-1]
+    return quotient, p
 
 
 def _integers(coefficients: Iterable[Coefficient]) -> list[int]:

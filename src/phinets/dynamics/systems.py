@@ -64,10 +64,6 @@ class Parameters:
         """The same flow under another weight decay."""
         return replace(self, rho=rho)
 
-    def with_sigma2(self, sigma2: float) -> Self:
-        """The same flow under another strength of augmentation."""
-        return replace(self, sigma2=sigma2)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimSiam(Parameters):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,10 +38,8 @@ def equilibria_command(words: list[str]) -> Outcome:
     from phinets.dynamics.equilibria import equilibria
 
     points = equilibria(options.flow())
-    document = options.plain() | {
-        "equilibria": [point.plain() for point in points],
-        "sinks": sum(point.kind == "sink" for point in points),
-    }
+    sinks = sum(point.kind == "sink" for point in points)
+    document = options.plain() | {"equilibria": [point.plain() for point in points], "sinks": sinks}
     return Outcome(document, lambda console: _show_equilibria(console, points))
 
 
@@ -88,14 +87,9 @@ def bifurcations_command(words: list[str]) -> Outcome:
     from phinets.dynamics.bifurcations import bifurcations
 
     diagram = bifurcations(options.flow_at(1.0), options.rho_min, options.rho_max)
-    document = options.plain() | {
-        "rho_min": diagram.rho_min,
-        "rho_max": diagram.rho_max,
-        "bifurcations": [point.plain() for point in diagram.points],
-        "sinks": diagram.sinks,
-        "regimes": diagram.regimes,
-        "picture": None if options.out is None else str(options.out),
-    }
+    document = options.plain() | {"rho_min": diagram.rho_min, "rho_max": diagram.rho_max}
+    document |= {"bifurcations": [point.plain() for point in diagram.points], "sinks": diagram.sinks}
+    document |= {"regimes": diagram.regimes, "picture": None if options.out is None else str(options.out)}
     if options.out is not None:
         from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
 
@@ -173,8 +167,6 @@ def _write_basins(path: Path, basin_map: "Basins", simsiam: "Basins") -> None:
         maps = [basin_map] if basin_map.system == simsiam.system else [basin_map, simsiam]
         save_figure(path, basin_figure(maps), colors=256)
         return
-    from io import BytesIO
-
     import numpy as np
 
     from phinets.runtime.files import atomic_write

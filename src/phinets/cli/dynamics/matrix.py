@@ -101,8 +101,7 @@ def _title(document: dict[str, Any]) -> str:
 def _show_flow(console: Console, document: dict[str, Any]) -> None:
     console.print(f"{_title(document)}, m = {document['dim']}, d = {document['input_dim']}", highlight=False)
     rows, summary = document["rows"], document["summary"]
-    norms = [name for name in rows[0] if name not in ("time", "eigenvalues", "predicted", "difference")]
-    times = [f"{row['time']:.4g}" for row in rows]
+    norms, times = list(summary["decay_rates"]), [f"{row['time']:.4g}" for row in rows]
     cells = [[time, *(f"{row[name]:.2g}" for name in norms)] for time, row in zip(times, rows, strict=True)]
     print_table(console, ["time", *norms], cells, right=True)
     for name, letter in (("psi", "ψ"), ("gamma", "γ")):

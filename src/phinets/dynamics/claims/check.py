@@ -61,20 +61,21 @@ CLAIMS: dict[str, Callable[[float], ClaimCheck]] = {}
 
 
 def claim(
-    name: str, statement: str, *, where: str, needs: str = "", in_paper: bool = True
+    where: str, *, needs: str = "", in_paper: bool = True, name: str = "", statement: str = ""
 ) -> Callable[[Evaluation], Evaluation]:
-    """Register the decorated evaluation as the check of a statement."""
+    """Register an evaluation as the check of a statement: by default under its name, its docstring the statement."""
 
     def register(evaluate: Evaluation) -> Evaluation:
+        key = name or evaluate.__name__.replace("_", "-")
+        words = statement or (evaluate.__doc__ or "").removesuffix(".")
+
         def check(sigma2: float) -> ClaimCheck:
             results = {version: evaluate(version, sigma2) for version in VERSIONS}
             verdicts: dict[str, Verdict] = {k: Verdict(holds=holds, why=why) for k, (holds, why, _) in results.items()}
             numbers: dict[str, Any] = {version: values for version, (_, _, values) in results.items()}
-            return ClaimCheck(
-                statement=statement, where=where, needs=needs, in_paper=in_paper, numbers=numbers, **verdicts
-            )
+            return ClaimCheck(statement=words, where=where, needs=needs, in_paper=in_paper, numbers=numbers, **verdicts)
 
-        CLAIMS[name] = check
+        CLAIMS[key] = check
         return evaluate
 
     return register

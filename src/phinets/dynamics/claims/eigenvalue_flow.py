@@ -1,9 +1,11 @@
-"""Statements on the eigenvalue dynamics: regimes, thresholds, SimSiam beside PhiNet, C1 and C2, cycles."""
+"""Statements on the eigenvalue dynamics: regimes, thresholds, SimSiam beside PhiNet, C1 and C2, cycles.
+
+The docstring of each check is the statement, true or not.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,31 +21,23 @@ from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 LARGE, NEAR_ZERO = 0.5, 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regime:
-    """The paper's statement on one weight decay."""
+class Regime(NamedTuple):
+    """The paper's statement on one weight decay: its number of sinks, and the sink that is new there."""
 
     name: str
     rho: float
     sinks: int
-    """Number of sinks."""
     words: str
-    """Of the sink that is new there."""
     is_new: Callable[[float, float], bool]
-    """Whether (sψ, γ) are that sink."""
+    """Whether (sψ, γ) are the new sink."""
 
 
 REGIMES = (
-    Regime(name="STRONG", rho=0.12, sinks=1, words="the collapsed point is the only sink", is_new=lambda u, g: u == 0),
-    Regime(
-        name="MEDIUM", rho=0.03, sinks=2, words="a sink with ψ ≫ 0 and γ ≈ 0",
-        is_new=lambda u, g: u > LARGE and abs(g) < NEAR_ZERO,
-    ),
-    Regime(name="LIGHT", rho=0.003, sinks=3, words="a sink with ψ, γ ≫ 0", is_new=lambda u, g: min(u, g) > LARGE),
-    Regime(
-        name="WEAK", rho=0.0001, sinks=4, words="a sink with ψ < 0 and γ ≪ 0", is_new=lambda u, g: u < 0 and g < -LARGE
-    ),
-)  # fmt: skip
+    Regime("STRONG", 0.12, 1, "the collapsed point is the only sink", lambda u, g: u == 0),
+    Regime("MEDIUM", 0.03, 2, "a sink with ψ ≫ 0 and γ ≈ 0", lambda u, g: u > LARGE and abs(g) < NEAR_ZERO),
+    Regime("LIGHT", 0.003, 3, "a sink with ψ, γ ≫ 0", lambda u, g: min(u, g) > LARGE),
+    Regime("WEAK", 0.0001, 4, "a sink with ψ < 0 and γ ≪ 0", lambda u, g: u < 0 and g < -LARGE),
+)
 
 
 def _regime(regime: Regime, version: Version, sigma2: float) -> Result:
@@ -58,21 +52,17 @@ def _regime(regime: Regime, version: Version, sigma2: float) -> Result:
 
 for _each in REGIMES:
     claim(
-        _each.name.lower(),
-        f"{_each.name}, ρ = {_each.rho:g}: {_each.sinks} sink{'s' * (_each.sinks > 1)}; {_each.words}",
-        where="Section 4, Bifurcation of PhiNet dynamics; Fig. vecfield",
+        "Section 4, Bifurcation of PhiNet dynamics; Fig. vecfield",
+        name=_each.name.lower(),
+        statement=f"{_each.name}, ρ = {_each.rho:g}: {_each.sinks} sink{'s' * (_each.sinks > 1)}; {_each.words}",
         needs=f"read as: ψ ≫ 0 is (1+σ²)ψ > {LARGE}; γ ≫ 0 is γ > {LARGE}, γ ≪ 0 is γ < −{LARGE}; "
         f"γ ≈ 0 is |γ| < {NEAR_ZERO}",
     )(partial(_regime, _each))
 
 
-@claim(
-    "thresholds",
-    "As weight decay falls, saddle-nodes bring the number of sinks from one to two, three and four",
-    where="Section 4, Bifurcation of PhiNet dynamics",
-)
+@claim("Section 4, Bifurcation of PhiNet dynamics")
 def thresholds(version: Version, sigma2: float) -> Result:
-    """Every weight decay at which equilibria appear."""
+    """As weight decay falls, saddle-nodes bring the number of sinks from one to two, three and four."""
     diagram = bifurcations(PhiNet(version=version, sigma2=sigma2))
     rhos = [each.rho for each in diagram.points]
     why = f"sinks {'–'.join(map(str, diagram.sinks))} as ρ falls through {format_numbers(rhos, 6)}"
@@ -80,14 +70,9 @@ def thresholds(version: Version, sigma2: float) -> Result:
     return diagram.sinks == (1, 2, 3, 4), why, numbers
 
 
-@claim(
-    "simsiam-threshold",
-    "SimSiam bifurcates from STRONG to MEDIUM at ρ = 1/(4(1+σ²))",
-    where="Section 4, Comparison with SimSiam dynamics",
-    needs="SimSiam has no γ, so both versions are the same",
-)
+@claim("Section 4, Comparison with SimSiam dynamics", needs="SimSiam has no γ, so both versions are the same")
 def simsiam_threshold(version: Version, sigma2: float) -> Result:
-    """SimSiam's saddle-node, from its own polynomial."""
+    """SimSiam bifurcates from STRONG to MEDIUM at ρ = 1/(4(1+σ²))."""
     formula = 1 / (4 * (1 + sigma2))
     rhos = [each.rho for each in bifurcations(SimSiam(sigma2=sigma2)).points]
     why = f"{format_numbers(rhos, 8)} beside 1/(4(1+σ²)) = {formula:.8g}"
@@ -95,13 +80,11 @@ def simsiam_threshold(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "same-threshold",
-    "STRONG and MEDIUM of SimSiam are those of PhiNet: both begin at the same weight decay",
-    where="Section 4, Comparison with SimSiam dynamics",
+    "Section 4, Comparison with SimSiam dynamics",
     needs="they are one regime only for ρ below SimSiam's threshold or above PhiNet's",
 )
 def same_threshold(version: Version, sigma2: float) -> Result:
-    """Whether PhiNet leaves STRONG where SimSiam does."""
+    """STRONG and MEDIUM of SimSiam are those of PhiNet: both begin at the same weight decay."""
     simsiam = bifurcations(SimSiam(sigma2=sigma2)).points[0].rho
     phinet = bifurcations(PhiNet(version=version, sigma2=sigma2)).points[0].rho
     why = f"PhiNet's is {phinet:.6g}, {phinet / simsiam:.4g} times SimSiam's {simsiam:.6g}"
@@ -110,13 +93,11 @@ def same_threshold(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "conjugate",
-    "The SimSiam-MEDIUM flow is conjugate with the flow on the nullcline ψ̇ = 0 of PhiNet-MEDIUM",
-    where="Fig. comparison (ρ = 0.08)",
+    "Fig. comparison (ρ = 0.08)",
     needs="a line that the flow crosses has no flow of its own; what can be compared is ψ̇ along it",
 )
 def conjugate(version: Version, sigma2: float) -> Result:
-    """The green line of the comparison figure: which nullcline it is, and whether the flow crosses it."""
+    """The SimSiam-MEDIUM flow is conjugate with the flow on the nullcline ψ̇ = 0 of PhiNet-MEDIUM."""
     psi = np.linspace(-0.2, 0.5, 2801) * 2.5 / (1 + sigma2)
     system = PhiNet(version=version, sigma2=sigma2, rho=0.08)
     gamma = gamma_nullcline(system, psi)
@@ -156,14 +137,12 @@ def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
 
 
 @claim(
-    "c1",
-    "C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)",
-    where="Section 4, C1; Fig. comparison (ρ = 0.08)",
+    "Section 4, C1; Fig. comparison (ρ = 0.08)",
     needs="for small ρ and γ(0) > −2, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt), "
     "by which for γ(0) ≤ −2 every small ψ(0) collapses",
 )
-def wider_basin(version: Version, sigma2: float) -> Result:
-    """C1 at the star, and over γ(0) and weight decay."""
+def c1(version: Version, sigma2: float) -> Result:
+    """C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)."""
     rows = [row for rho in RHOS if (row := _border_row(version, sigma2, rho))]
     star = next((row for row in rows if row["rho"] == STAR_RHO), None)
     if star is None:
@@ -205,13 +184,11 @@ def _border_row(version: Version, sigma2: float, rho: float) -> dict[str, Any] |
 
 
 @claim(
-    "c2",
-    "C2: PhiNet-WEAK has a negative sink, which attracts negative initialization ψ(0) < 0",
-    where="Section 4, C2; Fig. vecfield (ρ = 0.0001)",
+    "Section 4, C2; Fig. vecfield (ρ = 0.0001)",
     needs="on the parabola ψ = 0 is never crossed, so a negative start ends at the negative sink or collapses",
 )
-def negative_sink(version: Version, sigma2: float) -> Result:
-    """C2 on the parabola: the negative sink, and the γ(0) from which it is reached."""
+def c2(version: Version, sigma2: float) -> Result:
+    """C2: PhiNet-WEAK has a negative sink, which attracts negative initialization ψ(0) < 0."""
     psis = (-0.4, -0.2, -0.1, -0.05, -0.02, -0.005)
     system = PhiNet(version=version, sigma2=sigma2, rho=WEAK)
     negative = [(each.psi, each["gamma"]) for each in sinks_of(system) if each.psi < 0]
@@ -231,13 +208,11 @@ OFF_RHO, OFF_PSIS = 0.03, (-0.1, -1.0)
 
 
 @claim(
-    "c2-off-parabola",
-    "C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)",
-    where="Section 4, C2, before φ is eliminated (ρ = 0.03)",
+    "Section 4, C2, before φ is eliminated (ρ = 0.03)",
     needs=f"φ(0) up to {LARGEST_PHI:g} was tried; at ψ = 0 ψ̇ is φ(1+γ), which is 0 on the parabola φ = ψ² alone",
 )
-def off_the_parabola(version: Version, sigma2: float) -> Result:
-    """C2 beside SimSiam with φ as a variable of its own: the φ(0) for which a negative ψ crosses zero."""
+def c2_off_parabola(version: Version, sigma2: float) -> Result:
+    """C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)."""
     simsiam, system = _simsiam_windows(sigma2), PhiNetPhi(version=version, sigma2=sigma2, rho=OFF_RHO)
     table = {
         f"{gamma:g}": [escaping_phi(psi, partial(_phinet_escapes, system, psi, gamma)) for psi in OFF_PSIS]
@@ -261,14 +236,12 @@ PHIS = np.geomspace(1e-4, 1.0, 81)
 
 
 @claim(
-    "c2-sink-off-parabola",
-    "C2: the negative sink attracts negative starts off the parabola φ = ψ² as well (not in the paper)",
-    where="Section 4, C2, before φ is eliminated (ρ = 0.0001)",
+    "Section 4, C2, before φ is eliminated (ρ = 0.0001)",
     needs=f"φ(0) from {PHIS[0]:g} to {PHIS[-1]:g} was tried, in equal ratios; the parabola has 0.01",
     in_paper=False,
 )
-def negative_sink_off_the_parabola(version: Version, sigma2: float) -> Result:
-    """C2 with φ as a variable of its own: the φ(0) from which a negative start reaches the negative sink."""
+def c2_sink_off_parabola(version: Version, sigma2: float) -> Result:
+    """C2: the negative sink attracts negative starts off the parabola φ = ψ² as well (not in the paper)."""
     psi = -0.1
     system = PhiNetPhi(version=version, sigma2=sigma2, rho=WEAK)
     if not any(sink.psi < 0 for sink in sinks_of(system)):
@@ -337,15 +310,13 @@ def _format_windows(windows: Sequence[tuple[float, float | None] | None]) -> str
 
 
 @claim(
-    "cycles",
-    "The flows of (ψ, γ) and of (φ, ψ, γ) have no cycles (not in the paper, which shows none)",
-    in_paper=False,
-    where="Section 4, Eq. PhiNet-dynamics",
+    "Section 4, Eq. PhiNet-dynamics",
     needs="any σ² ≥ 0 and ρ > 0, by Bendixson and Dulac; with φ a cycle would lie on φ = ψ², so none there. "
     "Not proved for the matrix flow or for X-PhiNet",
+    in_paper=False,
 )
 def cycles(version: Version, sigma2: float) -> Result:
-    """Dulac's test with the function 1/ψ²."""
+    """The flows of (ψ, γ) and of (φ, ψ, γ) have no cycles (not in the paper, which shows none)."""
     psi, gamma = np.meshgrid(np.linspace(-2, 2, 401)[np.arange(401) != 200], np.linspace(-6, 6, 401))
     systems = [PhiNet(version=version, sigma2=sigma2, rho=rho) for rho in (0.5, 0.12, 0.03, 0.003, 0.0001)]
     largest = max(float(dulac(system, np.stack([psi, gamma])).max()) for system in systems)

@@ -1,4 +1,7 @@
-"""Statements on the matrix flow: the parabola, alignment, symmetry (A1), and the appendix line by line."""
+"""Statements on the matrix flow: the parabola, alignment, symmetry (A1), and the appendix line by line.
+
+The docstring of each check is the statement, true or not.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -45,13 +48,11 @@ ALIGNMENT_SECTION = "Appendix, Eigenspace Alignment"
 
 
 @claim(
-    "gradient",
-    "The matrix flow is Ẇ = −∇L − ρW of the expected loss",
-    where="Section 4, Analysis model; Appendix, Derivation of Matrix Dynamics",
+    "Section 4, Analysis model; Appendix, Derivation of Matrix Dynamics",
     needs="random weights without symmetry, m = 3, d = 5",
 )
 def gradient(version: Version, sigma2: float) -> Result:
-    """The flow beside the derivative of the expected loss, by steps along the imaginary axis."""
+    """The matrix flow is Ẇ = −∇L − ρW of the expected loss."""
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
     weights = random_start(system, Start(dim=3, input_dim=5), 0)
     errors = {
@@ -76,13 +77,11 @@ def _slope(weights: Weights, name: str, sigma2: float) -> Floats:
 
 
 @claim(
-    "parabola",
-    "ψ² − φ decays as e^(−2ρt) (for matrices: W_hᵀW_h − W_fW_fᵀ)",
-    where=ELIMINATION_SECTION,
+    ELIMINATION_SECTION,
     needs="no symmetry and no alignment in the form W_hᵀW_h − W_fW_fᵀ; W_h² − Φ needs a symmetric W_h",
 )
 def parabola(version: Version, sigma2: float) -> Result:
-    """The decay of ψ² − φ, and of its form for matrices without symmetry."""
+    """ψ² − φ decays as e^(−2ρt) (for matrices: W_hᵀW_h − W_fW_fᵀ)."""
     system, times = MatrixFlow(version=version, sigma2=sigma2, rho=RHO), np.linspace(0, 100, 51)
     expected = np.exp(-2 * RHO * times)
     runs = [norms(integrate(system, random_start(system, SMALL, seed), times)) for seed in SEEDS]
@@ -98,13 +97,11 @@ def parabola(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "fast-parabola",
-    "The parabola is reached much faster than the dynamics settles",
-    where=ELIMINATION_SECTION,
+    ELIMINATION_SECTION,
     needs="at the collapse the rates are ρ, ρ and 2ρ; at another sink they are its Jacobian's eigenvalues",
 )
 def fast_parabola(version: Version, sigma2: float) -> Result:
-    """Whether the parabola is reached before the other directions converge."""
+    """The parabola is reached much faster than the dynamics settles."""
     rows: list[dict[str, Any]] = []
     for rho in (*RHOS, WEAK):
         for each in sinks_of(PhiNetPhi(version=version, sigma2=sigma2, rho=rho)):
@@ -122,15 +119,13 @@ def fast_parabola(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "alignment",
-    "The commutators decay to 0: the eigenspaces of Φ, W_g and W_h align",
-    where=f"Section 4, Eigenvalue dynamics; {ALIGNMENT_SECTION}",
+    f"Section 4, Eigenvalue dynamics; {ALIGNMENT_SECTION}",
     needs=f"random symmetric starts, m = {SYMMETRIC.dim}, d = {SYMMETRIC.input_dim}; it holds if less than "
     f"{ALIGNMENT_LIMIT:g} of the norm is left after 12/ρ; the paper's rate, 3ρ at least, is for a positive definite K "
     "only",
 )
 def alignment(version: Version, sigma2: float) -> Result:
-    """Commutators from symmetric random starts: whether they grow first, and their late rate beside 3ρ."""
+    """The commutators decay to 0: the eigenspaces of Φ, W_g and W_h align."""
     rows = [_alignment(version, sigma2, rho) for rho in RHOS]
     rates = [row["late_rate_over_rho"] for row in rows]
     why = "; ".join(
@@ -164,15 +159,13 @@ def _alignment(version: Version, sigma2: float, rho: float) -> dict[str, Any]:
 
 
 @claim(
-    "symmetry",
-    "A1: W_g and W_h may be taken as symmetric; symmetry attracts",
-    where="Section 4, (A1)",
+    "Section 4, (A1)",
     needs="where two directions share a sink, antisymmetric parts obey δḣ = −{s(1+γ²)ψ² + ρ}δh − ψ²δg and "
     "δġ = −{sψ⁴ + ρ}δg − ψ²δh (corrected; attracting for γ > 0) or −ρδg − ψ²δh (published; for "
     "ψ{(1+γ)ρ − ψ³} > 0)",
 )
 def symmetry(version: Version, sigma2: float) -> Result:
-    """A1: whether asymmetry decays, at the sinks to first order and from random starts in full."""
+    """A1: W_g and W_h may be taken as symmetric; symmetry attracts."""
     growth = [row for rho in (*RHOS, WEAK) for row in asymmetry_growth(version, sigma2, rho)]
     ends = {f"{rho:g}": [_last_asymmetry(version, sigma2, rho, seed) for seed in SEEDS] for rho in RHOS}
     asymmetric = sum(value > ASYMMETRY_LIMIT for values in ends.values() for value in values)
@@ -212,14 +205,12 @@ def _last_asymmetry(version: Version, sigma2: float, rho: float, seed: int) -> f
 
 
 @claim(
-    "matrix-sinks",
-    "A sink of the eigenvalue dynamics is one of the matrix dynamics",
-    where="Section 4, Eigenvalue dynamics; C2",
+    "Section 4, Eigenvalue dynamics; C2",
     needs="two directions, each at a sink; rotations are neutral; a rate above 0 is an unstable direction that the "
     "reduced equations do not have",
 )
 def matrix_sinks(version: Version, sigma2: float) -> Result:
-    """Whether two directions at sinks of the reduced flow are an attracting state of the matrix flow."""
+    """A sink of the eigenvalue dynamics is one of the matrix dynamics."""
     rows = [row for rho in (*RHOS, WEAK) for row in pair_growth(version, sigma2, rho)]
     repelling = [row for row in rows if row["rate"] > NEUTRAL * row["rho"]]
     rates = "; ".join(
@@ -240,11 +231,9 @@ def pair_growth(version: Version, sigma2: float, rho: float) -> list[dict[str, A
     return rows
 
 
-@claim(
-    "simplified-h", "Ẇ_h = −{(1+σ²)(I + W_g²)W_h + (I + W_g)}Φ − ρW_h for symmetric weights", where=DECOUPLING_SECTION
-)
+@claim(DECOUPLING_SECTION)
 def simplified_h(version: Version, sigma2: float) -> Result:
-    """Ẇ_h after the symmetry assumption, as printed."""
+    """Ẇ_h = −{(1+σ²)(I + W_g²)W_h + (I + W_g)}Φ − ρW_h for symmetric weights."""
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
     weights = random_start(system, APPENDIX_START, 0)
     f, G, H = weights["W_f"], weights["W_g"], weights["W_h"]
@@ -256,13 +245,12 @@ def simplified_h(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "decoupled",
-    "γ̇ = −(1+σ²)(ψ − 1)φψ − ργ and ψ̇ = −{(1+σ²)(1+γ²)ψ + (1+γ)}φ − ρψ",
-    where=DECOUPLING_SECTION,
+    DECOUPLING_SECTION,
     needs="published flow: γ̇ = −{(1+σ²)ψ − 1}φψ − ργ; corrected: −{(1+σ²)γψ − 1}φψ − ργ; both: ψ̇ with − (1+γ)",
+    name="decoupled",
 )
 def decoupled_equations(version: Version, sigma2: float) -> Result:
-    """The two decoupled lines, as printed, beside the equations that the paper uses afterward."""
+    """γ̇ = −(1+σ²)(ψ − 1)φψ − ργ and ψ̇ = −{(1+σ²)(1+γ²)ψ + (1+γ)}φ − ρψ."""
     phi, psi, gamma = np.random.default_rng(0).normal(size=(3, 50)) ** 2
     system, s = PhiNetPhi(version=version, sigma2=sigma2, rho=RHO), 1 + sigma2
     _, psi_rate, gamma_rate = system.flow(np.stack([phi, psi, gamma]))
@@ -290,21 +278,16 @@ def _commutator_equation(name: str, version: Version, sigma2: float) -> Result:
 
 for _name, _letter in zip(NAMES, ("Ċ₁", "Ċ₂", "Ċ₃"), strict=True):
     claim(
-        f"commutator-{_name[1]}",
-        f"The printed equation of {_letter} is its time derivative along the flow",
-        where=ALIGNMENT_SECTION,
+        ALIGNMENT_SECTION,
+        name=f"commutator-{_name[1]}",
+        statement=f"The printed equation of {_letter} is its time derivative along the flow",
         needs="random symmetric weights, m = 4, d = 6; G is W_g, H is W_h, s is 1 + σ²",
     )(partial(_commutator_equation, _name))
 
 
-@claim(
-    "stacked-blocks",
-    "The blocks K₁₁ … K₃₃ stack the commutators' equations",
-    where=ALIGNMENT_SECTION,
-    needs="K₁₁ as printed adds an m × m to an m² × m² matrix and is read as I ⊕ W_h(I + W_g)",
-)
+@claim(ALIGNMENT_SECTION, needs="K₁₁ as printed adds an m × m to an m² × m² matrix and is read as I ⊕ W_h(I + W_g)")
 def stacked_blocks(version: Version, sigma2: float) -> Result:
-    """The nine blocks of K."""
+    """The blocks K₁₁ … K₃₃ stack the commutators' equations."""
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
     errors = block_errors(version, symmetric_weights(system, random_start(system, APPENDIX_START, 0)))
     right = [name for name, error in errors.items() if error < EXACT]
@@ -314,13 +297,11 @@ def stacked_blocks(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "positive-definite",
-    "3ρI + K is not necessarily positive definite, but more easily so for larger ρ",
-    where=ALIGNMENT_SECTION,
+    ALIGNMENT_SECTION,
     needs=f"evaluated at ρ = {RHO}, by the right blocks; K₃₃ holds −ρ, so ρ lifts λ_min by 2 to 3 times itself",
 )
 def positive_definite(version: Version, sigma2: float) -> Result:
-    """How much weight decay makes the right 3ρI + K positive definite at random symmetric weights."""
+    """3ρI + K is not necessarily positive definite, but more easily so for larger ρ."""
     sizes = ("1", "0.3", "0.1")
     lowest = _smallest_eigenvalues(version, sigma2, dict.fromkeys(sizes, RHO))
     smallest = {size: [value - 3 * RHO for value in values] for size, values in lowest.items()}
