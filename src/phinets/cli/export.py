@@ -49,7 +49,11 @@ def command(words: list[str]) -> Outcome:
     for path in (out, card_path(out)):
         require_free(path, options.overwrite)
     plan = plan_export(options.target, options.to, options.export, out)
-    _require_free_files(plan.artifact.extra_files, options.overwrite)
+    for path in plan.artifact.extra_files:
+        if path.parent.is_dir():
+            require_free(path, options.overwrite)
+        elif path.parent.exists():
+            raise UserError(f"'{path.parent}' is a file, but the configs need a folder. Choose another --configs.")
     record = plan.write()
     files = {name: str(path) for name, path in plan.files.items()}
     source, artifact = plan.source, plan.artifact
@@ -66,17 +70,6 @@ def command(words: list[str]) -> Outcome:
         "files": files,
     }
     return Outcome(document, lambda console: _show(console, (*files.values(), text)))
-
-
-def _require_free_files(paths: Iterable[Path], overwrite: bool) -> None:
-    """Refuse existing files, and a file in place of their folder."""
-    for path in paths:
-        if path.parent.is_dir():
-            require_free(path, overwrite)
-        elif path.parent.exists():
-            raise UserError(
-                f"'{path.parent}' is a file, but the configurations need a folder. Choose another --configs."
-            )
 
 
 def _show(console: Console, lines: Iterable[str]) -> None:

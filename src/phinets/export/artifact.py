@@ -158,7 +158,7 @@ class Artifact:
 
     description: str
     """Which model takes the file."""
-    write: Callable[[BinaryIO], None]
+    write: Callable[[BinaryIO], object]
     check: Callable[[Path], float]
     """Reads the file back as its user will. Gives the largest difference of features; refuses another encoder."""
     usage: str

@@ -41,35 +41,28 @@ class FileRecord:
 
 def model_card(source: Source, artifact: Artifact, record: FileRecord) -> str:
     """The card as Markdown."""
-    return "\n".join(
-        [
-            f"# {record.name}",
-            "",
-            f"{_title(source)}, for {artifact.description}.",
-            "",
-            *_section("Load it", [f"```{artifact.language}", artifact.usage, "```", *_paragraphs(artifact.notes)]),
-            *_section("What it is", _table(_facts(source))),
-            *_section("Scores", _evaluation(source)),
-            *_section("The file", _table(_file(record))),
-            *_section("Cite", ["```bibtex", CITATION, "```"]),
-        ]
-    )
-
-
-def _section(title: str, lines: list[str]) -> list[str]:
-    return [f"## {title}", "", *lines, ""]
-
-
-def _paragraphs(sentences: tuple[str, ...]) -> list[str]:
-    return [line for sentence in sentences for line in ("", sentence)]
+    file = {
+        "SHA-256": f"`{record.sha256}`",
+        "size": f"{record.size:,} bytes",
+        "checked": f"read back; features equal the encoder's to {record.difference:.1e} of the largest",
+    }
+    notes = [line for note in artifact.notes for line in ("", note)]
+    sections = {
+        "Load it": [f"```{artifact.language}", artifact.usage, "```", *notes],
+        "What it is": _table(_facts(source)),
+        "Scores": _evaluation(source),
+        "The file": _table(file),
+        "Cite": ["```bibtex", CITATION, "```"],
+    }
+    lines = [f"# {record.name}", "", f"{_title(source)}, for {artifact.description}.", ""]
+    for title, content in sections.items():
+        lines += [f"## {title}", "", *content, ""]
+    return "\n".join(lines)
 
 
 def _table(rows: Mapping[str, object]) -> list[str]:
-    return ["| | |", "|---|---|", *(f"| {key} | {_cell(value)} |" for key, value in rows.items())]
-
-
-def _cell(value: object) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    cells = {key: str(value).replace("|", "\\|").replace("\n", " ") for key, value in rows.items()}
+    return ["| | |", "|---|---|", *(f"| {key} | {cell} |" for key, cell in cells.items())]
 
 
 def _title(source: Source) -> str:
@@ -122,10 +115,9 @@ def _preprocessing(source: Source) -> str:
 def _versions(environment: Mapping[str, Any]) -> str:
     packages = environment.get("packages") or {}
     versions = {"phinets": environment.get("phinets"), "Python": environment.get("python"), **packages}
-    listed = [f"{name} {version}" for name, version in versions.items() if version]
-    further = (environment.get("commit"), environment.get("device_name"), environment.get("precision"))
-    prefixed = zip(("commit ", "", ""), further, strict=True)
-    return ", ".join([*listed, *(f"{word}{value}" for word, value in prefixed if value)])
+    versions |= {"commit": environment.get("commit")}
+    further = (environment.get("device_name"), environment.get("precision"))
+    return ", ".join([*(f"{name} {value}" for name, value in versions.items() if value), *filter(None, further)])
 
 
 def _evaluation(source: Source) -> list[str]:
@@ -182,22 +174,8 @@ def _row(name: str, scores: list[Any]) -> list[str]:
 
 def _other_entries(summary: Mapping[str, Any]) -> str:
     """All other entries of a summary that are one word or number."""
-    rest = {key: value for key, value in summary.items() if key not in KNOWN_ENTRIES and not key.startswith(SCORES)}
-    entries = (f"{key.replace('_', ' ')} {_format(value)}" for key, value in rest.items() if _is_plain(value))
-    return ", ".join(entries)
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float)
-
-
-def _format(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _file(record: FileRecord) -> dict[str, object]:
-    return {
-        "SHA-256": f"`{record.sha256}`",
-        "size": f"{record.size:,} bytes",
-        "checked": f"read back; features equal the encoder's to {record.difference:.1e} of the largest",
-    }
+    return ", ".join(
+        f"{key.replace('_', ' ')} {f'{value:.4g}' if isinstance(value, float) else value}"
+        for key, value in summary.items()
+        if isinstance(value, str | int | float) and key not in KNOWN_ENTRIES and not key.startswith(SCORES)
+    )

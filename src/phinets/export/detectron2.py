@@ -5,10 +5,9 @@ import os
 import pickle
 import shlex
 from collections.abc import Mapping
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -53,6 +52,7 @@ def detectron2_weights(source: Source, options: ExportOptions, out: Path) -> Art
     arrays = {
         detectron2_name(key): value.numpy() for key, value in source.tensors().items() if not key.startswith(CLASSIFIER)
     }
+    content = {"model": arrays, "__author__": "phinets", "matching_heuristics": True}
     fresh = fresh_resnet(name)
     fresh.fc = nn.Identity()
     shape = _shape(fresh)
@@ -64,7 +64,7 @@ def detectron2_weights(source: Source, options: ExportOptions, out: Path) -> Art
     folder = options.configs or out.with_name(f"{out.stem}-configs")
     return Artifact(
         description=f"Detectron2's {name}",
-        write=partial(_write, arrays),
+        write=lambda file: PlainPickler(file, protocol=4).dump(content),
         check=lambda path: _check(source, fresh, path),
         usage=_training(shape, folder, out) if shape.bottleneck else _settings(shape, source, out),
         language="sh" if shape.bottleneck else "python",
@@ -78,10 +78,6 @@ def _shape(model: Any) -> ResNetShape:
     kinds = [type(module) for module in model.modules()]
     depth = 2 + 3 * kinds.count(Bottleneck) + 2 * kinds.count(BasicBlock)
     return ResNetShape(depth, model.groups, model.base_width, Bottleneck in kinds)
-
-
-def _write(arrays: Arrays, file: BinaryIO) -> None:
-    PlainPickler(file, protocol=4).dump({"model": arrays, "__author__": "phinets", "matching_heuristics": True})
 
 
 def _check(source: Source, fresh: nn.Module, path: Path) -> float:

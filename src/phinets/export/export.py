@@ -1,7 +1,7 @@
 """Plan and write an export: everything is checked first, and weights appear only after they were read back."""
 
 from dataclasses import dataclass
-from hashlib import file_digest
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
@@ -37,11 +37,17 @@ class Export:
             differences.append(self.artifact.check(temporary))
             return self.out.name
 
-        atomic_write(self.out, self.artifact.write, rename=check)
-        record = _record(self.out, differences[0])
-        write_text(card_path(self.out), model_card(self.source, self.artifact, record))
+        out = atomic_write(self.out, self.artifact.write, rename=check)
+        digest, size = sha256(out.read_bytes()).hexdigest(), out.stat().st_size
+        record = FileRecord(name=out.name, sha256=digest, size=size, difference=differences[0])
+        write_text(card_path(out), model_card(self.source, self.artifact, record))
         for path, text in self.artifact.extra_files.items():
-            _make_folder(path.parent)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UserError(
+                    f"'{path.parent}' can't be created: {error.strerror}. Choose another --configs."
+                ) from error
             write_text(path, text)
         return record
 
@@ -79,7 +85,10 @@ def output_path(place: Path, to: str, options: ExportOptions, out: Path | None) 
     if out is None:
         slow = "-slow" if options.encoder == "slow" else ""
         target = "" if suffixes[0] == f".{to}" else f"-{to}"
-        return Path(f"{_stem(place)}{slow}{target}{suffixes[0]}")
+        folder = run_folder_of(place)
+        stem = place.stem if folder is None else folder.absolute().name or "run"
+        step = f"-{place.name.split('.')[0]}" if folder not in (None, place) else ""
+        return Path(f"{stem}{step}{slow}{target}{suffixes[0]}")
     if out.suffix not in suffixes:
         raise UserError(
             f"'{out}' can't be written: for --to {to} its suffix must be {' or '.join(suffixes)}. Choose another "
@@ -93,30 +102,9 @@ def card_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.md")
 
 
-def _stem(place: Path) -> str:
-    folder = run_folder_of(place)
-    if folder is None:
-        return place.stem
-    name = folder.absolute().name or "run"
-    return name if place == folder else f"{name}-{place.name.split('.')[0]}"
-
-
 def _require_apart(place: Path, out: Path) -> None:
     """Refuse to overwrite the exported weights, or a file of their run."""
     folder = run_folder_of(place)
     protected = [place] if folder is None else [folder / name for name in RUN_FILES]
     if any(out.resolve().is_relative_to(path.resolve()) for path in protected):
         raise UserError(f"'{out}' is the exported file itself, or belongs to its run. Choose another --out.")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"'{folder}' can't be made: {error.strerror or error}. Choose another --configs.") from error
-
-
-def _record(path: Path, difference: float) -> FileRecord:
-    with path.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return FileRecord(name=path.name, sha256=digest, size=path.stat().st_size, difference=difference)

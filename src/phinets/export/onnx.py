@@ -5,7 +5,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,16 @@ from phinets.export.artifact import Artifact, Source, Target, quote, require_sam
 INPUT, OUTPUT = "images", "features"
 TOLERANCE = 1e-4
 """Largest difference of features between onnxruntime and torch, relative to the largest feature, or to 1."""
+
+
+USAGE = """\
+import numpy as np
+import onnxruntime
+
+images = np.zeros((8, 3, {side}, {side}), np.{dtype})  # yours
+session = onnxruntime.InferenceSession({file})
+features = session.run(["{output}"], {{"{input}": images}})[0]"""
+"""The code on the card."""
 
 
 class WithPreprocessing(nn.Module):
@@ -46,15 +56,13 @@ def onnx_graph(source: Source, options: ExportOptions, out: Path) -> Artifact:
     side, kind = source.size, "uint8, RGB, 0 to 255" if inside else "float32, RGB, normalized as below"
     return Artifact(
         description=f"onnxruntime, opset {options.opset}",
-        write=lambda file: _write(file, _graph(model, preprocess(source.images(2)), source, options.opset)),
+        write=lambda file: file.write(_graph(model, preprocess(source.images(2)), source, options.opset)),
         check=lambda path: require_same(source, _runner(path, preprocess), TOLERANCE),
-        usage=_usage(out, "uint8" if inside else "float32", side),
+        usage=USAGE.format(
+            side=side, dtype="uint8" if inside else "float32", file=quote(out), input=INPUT, output=OUTPUT
+        ),
         notes=(f"Input `{INPUT}`: (n, 3, {side}, {side}), {kind}. Output `{OUTPUT}`: (n, {source.width}) float32.",),
     )
-
-
-def _write(file: BinaryIO, graph: bytes) -> None:
-    file.write(graph)
 
 
 def _graph(model: nn.Module, example: Tensor, source: Source, opset: int) -> bytes:
@@ -96,19 +104,6 @@ def _import(package: str) -> Any:
         return import_module(package)
     except ImportError:
         raise UserError(f'--to onnx needs {package}, which is not installed: pip install "phinets[onnx]".') from None
-
-
-def _usage(out: Path, dtype: str, side: int) -> str:
-    return "\n".join(
-        [
-            "import numpy as np",
-            "import onnxruntime",
-            "",
-            f"images = np.zeros((8, 3, {side}, {side}), np.{dtype})  # yours",
-            f"session = onnxruntime.InferenceSession({quote(out)})",
-            f'features = session.run(["{OUTPUT}"], {{"{INPUT}": images}})[0]',
-        ]
-    )
 
 
 TARGETS = {"onnx": Target(suffixes=(".onnx",), options=("with_preprocessing", "opset"), prepare=onnx_graph)}

@@ -16,7 +16,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def atomic_write(
-    path: Path, content: bytes | Callable[[BinaryIO], None], rename: Callable[[Path], str] | None = None
+    path: Path, content: bytes | Callable[[BinaryIO], object], rename: Callable[[Path], str] | None = None
 ) -> Path:
     """Write a temporary file beside `path`, flush it to the disk, then rename it: complete or absent.
 
