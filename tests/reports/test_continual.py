@@ -143,13 +143,13 @@ def test_before_a_task_was_appended_nothing_is_known_of_it() -> None:
     record = stream_record(3)
     shorter = [{**row, "accuracies": row["accuracies"][:2]} if row["task"] < 3 else row for row in record.journal]
     course = eval_curves(replace(record, journal=shorter))[0]
-    assert np.isnan(course.accuracies[course.came < 3, 2]).all()
-    assert not np.isnan(course.accuracies[course.came == 3]).any()
+    assert np.isnan(course.accuracies[course.n_tasks < 3, 2]).all()
+    assert not np.isnan(course.accuracies[course.n_tasks == 3]).any()
     tasks_figure(replace(record, journal=shorter))
 
 
 def test_a_journal_without_readings_is_refused() -> None:
-    with pytest.raises(UserError, match="holds no reading"):
+    with pytest.raises(UserError, match="Finish the run"):
         tasks_figure(replace(stream_record(2), journal=[{"kind": "step", "step": 1}]))
 
 

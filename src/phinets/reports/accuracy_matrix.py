@@ -20,7 +20,7 @@ HEAT = LinearSegmentedColormap.from_list("levels", LEVELS)
 UNSEEN = 0.55
 """How far the cells of tasks that have not come yet fade towards the paper."""
 FEW = 8
-"""Up to so many tasks, numbers have a decimal and tables their lines."""
+"""Number of tasks up to which numbers have a decimal and tables their lines."""
 ROOM = 40
 """Letters of all tasks' names up to which they head a table's columns; beyond it their numbers do."""
 
@@ -29,7 +29,7 @@ def matrix_figure(record: ContinualRecord) -> Figure:
     """The accuracy matrices of a run as heat maps with their numbers, one for each readout and encoder.
 
     Rows: before the first task, then after each; columns: the tasks. The task just learned is framed, those that have
-    not come yet are pale, what could not be asked is a dash.
+    not come yet are pale, a missing value is a dash.
     """
     summary = record.summary
     wide = min(2, len(summary.readings))
@@ -43,37 +43,37 @@ def matrix_figure(record: ContinualRecord) -> Figure:
     for axes in grid[len(summary.readings) :]:
         axes.set_axis_off()
     figure.suptitle(f"{title(record)}\naccuracy (%) on each task after each task", color=INK, fontsize=11)
-    figure.supxlabel("framed: the task just learned · pale: not learned yet · –: not asked", color=INK, fontsize=8)
+    figure.supxlabel("framed: the task just learned · pale: not learned yet · –: no value", color=INK, fontsize=8)
     return figure
 
 
 def title(record: ContinualRecord) -> str:
-    """A run in a few words: who learned what, and how it was kept."""
+    """A run in a few words: method, strategy, data, seed."""
     summary = record.summary
     return f"{summary.method} · {strategy(record.config.memory)} · {summary.data} · seed {summary.seed}"
 
 
 def strategy(memory: ReplayOptions) -> str:
-    """What is done against forgetting, in a few words."""
+    """The strategy against forgetting, in a few words."""
     buffer = {"none": "", "plain": f"replay of {memory.buffer}", "mixup": f"mixup with {memory.buffer}"}[memory.replay]
     words = [buffer, "CaSSLe" if memory.distil == "cassle" else ""]
     return " + ".join(filter(None, words)) or "finetune"
 
 
-def who(reading: AccuracyMatrix) -> str:
-    """Which readout of which encoder."""
+def matrix_name(reading: AccuracyMatrix) -> str:
+    """Its readout and encoder."""
     return f"{reading.readout}, {reading.encoder} encoder"
 
 
 def numbers(values: Accuracies) -> NDArray[np.float64]:
-    """Accuracies as an array, NaN for what could not be asked."""
+    """Accuracies as an array, NaN for a missing one."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _lowest(readings: Sequence[AccuracyMatrix]) -> float:
     """Where the colors begin: at a round number below all."""
-    known = [v for reading in readings for row in (*reading.matrix, reading.untrained) for v in row if v is not None]
-    return float(min(90, 10 * np.floor(min(known, default=0) / 10)))
+    values = [v for reading in readings for row in (*reading.matrix, reading.untrained) for v in row if v is not None]
+    return float(min(90, 10 * np.floor(min(values, default=0) / 10)))
 
 
 def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: Normalize) -> None:
@@ -93,47 +93,47 @@ def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: 
     axes.set_yticks([-1.5, *range(n)], ["untrained", *(f"after {name}" for name in names)], fontsize=8, color=INK)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(who(reading), color=INK, fontsize=10, fontweight="bold", pad=8)
-    axes.set_xlabel("\n".join(_told(reading)), color=INK, fontsize=8, labelpad=6)
+    axes.set_title(matrix_name(reading), color=INK, fontsize=10, fontweight="bold", pad=8)
+    axes.set_xlabel("\n".join(_metric_lines(reading)), color=INK, fontsize=8, labelpad=6)
 
 
 def _row(axes: Axes, y: float, values: NDArray[np.float64], scale: Normalize, came: int) -> None:
     """A row of cells with their numbers; the first `came` tasks have come."""
     size = 8 if len(values) <= FEW else 7.5
     for i, value in enumerate(values):
-        known = not np.isnan(value)
-        shade = np.array(HEAT(scale(value))[:3]) if known else np.ones(3)
+        is_known = not np.isnan(value)
+        shade = np.array(HEAT(scale(value))[:3]) if is_known else np.ones(3)
         if i >= came:
             shade = shade + (1 - shade) * UNSEEN
         cell = Rectangle((i - 0.5, y - 0.5), 1, 1, facecolor=tuple(shade), edgecolor="white", linewidth=0.8)
         axes.add_patch(cell).set_in_layout(False)
-        ink = INK if not known or shade @ (0.299, 0.587, 0.114) > 0.55 else "white"
+        ink = INK if not is_known or shade @ (0.299, 0.587, 0.114) > 0.55 else "white"
         style = "italic" if i >= came else "normal"
         digits = f"{value:.1f}" if len(values) <= FEW else f"{value:.0f}"
-        said = axes.text(i, y, digits if known else "–", ha="center", va="center", color=ink, fontsize=size)
-        said.set(fontstyle=style, in_layout=False)  # within the axes: the layout need not measure hundreds of them
+        text = axes.text(i, y, digits if is_known else "–", ha="center", va="center", color=ink, fontsize=size)
+        text.set(fontstyle=style, in_layout=False)  # within the axes: the layout need not measure hundreds of them
 
 
 def short(name: str, most: int = 16) -> str:
-    """A name that is not longer than fits."""
+    """A name, shortened to fit."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _told(reading: AccuracyMatrix) -> tuple[str, str]:
-    """What follows from a matrix, in two lines."""
-    lost = f"forgetting {_signed(reading.forgetting_max)} (max), {_signed(reading.forgetting_diag)} (diag)"
-    passed = f"transfer {_signed(reading.backward_transfer)} backward, {_signed(reading.forward_transfer)} forward"
-    return f"average {_plain(reading.average)} · {lost}", passed
+def _metric_lines(reading: AccuracyMatrix) -> tuple[str, str]:
+    """The metrics of a matrix, in two lines."""
+    forgetting = f"forgetting {_signed(reading.forgetting_max)} (max), {_signed(reading.forgetting_diag)} (diag)"
+    transfer = f"transfer {_signed(reading.backward_transfer)} backward, {_signed(reading.forward_transfer)} forward"
+    return f"average {_plain(reading.average)} · {forgetting}", transfer
 
 
 def matrix_table(reading: AccuracyMatrix, tasks: Sequence[str]) -> Table:
-    """An accuracy matrix for a terminal: the task just learned bold, those to come dim, what follows from it below."""
+    """An accuracy matrix for a terminal: the task just learned bold, those to come dim, its metrics below."""
     lines = [
-        "\n".join(_told(reading)),
+        "\n".join(_metric_lines(reading)),
         f"average after each task {' '.join(_plain(value) for value in reading.stages)}",
     ]
     caption = "\n".join([*lines, reading.protocol])
-    table = Table(title=f"{who(reading)}: accuracy (%) on each task", caption=caption, caption_justify="left")
+    table = Table(title=f"{matrix_name(reading)}: accuracy (%) on each task", caption=caption, caption_justify="left")
     table.min_width = 64  # what stands below it is as wide as the table
     if len(tasks) > FEW:
         table.box, table.padding = None, (0, 1, 0, 0)  # a terminal of 80 columns holds 20 tasks
@@ -157,7 +157,7 @@ def _plain(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    """With a sign that is as wide as a plus, and none where it is nothing."""
+    """With a sign as wide as a plus; zero has none."""
     if value is None:
         return "–"
     rounded = f"{value:+z.1f}"

@@ -1,6 +1,6 @@
 """Figures of runs over a stream: accuracy by task over the steps, fast and slow encoder, forgetting over seeds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,40 +28,37 @@ class EvalCurve:
     readout: str
     encoder: str
     steps: NDArray[np.int64]
-    came: NDArray[np.int64]
-    """How many tasks had come at each reading, the one being learned among them."""
+    n_tasks: NDArray[np.int64]
+    """The number of tasks so far at each evaluation, with the one being learned."""
     accuracies: NDArray[np.float64]
-    """(readings, tasks), NaN for what could not be asked."""
+    """(evaluations, tasks), NaN for a missing one."""
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The mean over the tasks that had come, at each reading; NaN where none of them could be asked."""
-        seen = np.arange(self.accuracies.shape[1]) < self.came[:, None]
-        known = seen & ~np.isnan(self.accuracies)
-        total = np.where(known, self.accuracies, 0.0).sum(axis=1)
-        found = np.full(len(total), np.nan)
-        np.divide(total, known.sum(axis=1), out=found, where=known.any(axis=1))
-        return found
+        """The mean over the tasks so far, at each evaluation; NaN where all are missing."""
+        seen = np.arange(self.accuracies.shape[1]) < self.n_tasks[:, None]
+        values = np.ma.masked_where(~seen | np.isnan(self.accuracies), self.accuracies)
+        return np.asarray(values.mean(axis=1).filled(np.nan))
 
 
 def eval_curves(record: ContinualRecord) -> list[EvalCurve]:
-    """What the journal's readings say, for each readout and encoder in the order in which they were first read."""
+    """The evaluations in the journal, for each readout and encoder in the order in which they first come."""
     rows = [row for row in record.journal if row["kind"] == "task-eval"]
     if not rows:
-        raise UserError(
-            f"the journal of '{record.folder}' holds no reading of the accuracy matrix. Finish the run first."
-        )
+        raise UserError(f"the journal of '{record.folder}' has no row of the accuracy matrix. Finish the run first.")
     kinds = dict.fromkeys((row["readout"], row["encoder"]) for row in rows)
-    return [_course(kind, [row for row in rows if (row["readout"], row["encoder"]) == kind], record) for kind in kinds]
+    return [
+        _eval_curve(kind, [row for row in rows if (row["readout"], row["encoder"]) == kind], record) for kind in kinds
+    ]
 
 
-def _course(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> EvalCurve:
+def _eval_curve(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> EvalCurve:
     rows = list({row["step"]: row for row in rows}.values())  # once a task is appended, the untrained are read again
     accuracies = np.full((len(rows), len(record.summary.tasks)), np.nan)
     for line, row in zip(accuracies, rows, strict=True):  # before a task was appended, rows are shorter
         line[: len(row["accuracies"])] = [np.nan if value is None else value for value in row["accuracies"]]
-    steps, came = (np.array([row[key] for row in rows]) for key in ("step", "task"))
-    return EvalCurve(*kind, steps, came, accuracies)
+    steps, n_tasks = (np.array([row[key] for row in rows]) for key in ("step", "task"))
+    return EvalCurve(*kind, steps, n_tasks, accuracies)
 
 
 def tasks_figure(record: ContinualRecord) -> Figure:
@@ -70,22 +67,22 @@ def tasks_figure(record: ContinualRecord) -> Figure:
     Bands say when a task was learned. A task's line is thin and dotted until it comes, and bears its name at its end;
     the bold line is the mean over the tasks that have come.
     """
-    found, n = eval_curves(record), len(record.summary.tasks)
+    curves, n = eval_curves(record), len(record.summary.tasks)
     colors = _colors(n)
-    figure = Figure(figsize=(11, (3.4 if n <= 10 else 4.6) * len(found) + 0.5), layout="constrained")
-    for axes, course in zip(figure.subplots(len(found), squeeze=False)[:, 0], found, strict=True):
-        _bands(axes, course, colors)
+    figure = Figure(figsize=(11, (3.4 if n <= 10 else 4.6) * len(curves) + 0.5), layout="constrained")
+    for axes, curve in zip(figure.subplots(len(curves), squeeze=False)[:, 0], curves, strict=True):
+        _bands(axes, curve, colors)
         for i, color in enumerate(colors):
-            before, after = course.came <= i, course.came > i
-            after |= np.append(after[1:], False)  # joined to the last reading before it
-            values = course.accuracies[:, i]
-            axes.plot(course.steps[before], values[before], color=color, linewidth=0.8, linestyle=":", alpha=0.8)
-            axes.plot(course.steps[after], values[after], color=color, linewidth=1.3)
-        axes.plot(course.steps, course.mean, color=INK, linewidth=2.8, marker="o", markersize=3.5)
+            before, after = curve.n_tasks <= i, curve.n_tasks > i
+            after |= np.append(after[1:], False)  # joined to the last value before it
+            values = curve.accuracies[:, i]
+            axes.plot(curve.steps[before], values[before], color=color, linewidth=0.8, linestyle=":", alpha=0.8)
+            axes.plot(curve.steps[after], values[after], color=color, linewidth=1.3)
+        axes.plot(curve.steps, curve.mean, color=INK, linewidth=2.8, marker="o", markersize=3.5)
         names = [f"{i} {short(name)}" for i, name in enumerate(record.summary.tasks, 1)]
-        tasks = zip(names, colors, course.accuracies.T, strict=True)
-        _label_lines(axes, course.steps, [("mean so far", INK, course.mean), *tasks])
-        _finish(axes, f"{course.readout}, {course.encoder} encoder")
+        tasks = zip(names, colors, curve.accuracies.T, strict=True)
+        label_ends(axes, float(curve.steps[-1]), [("mean so far", INK, curve.mean), *tasks], values=True)
+        _finish(axes, f"{curve.readout}, {curve.encoder} encoder")
     figure.suptitle(f"{title(record)}\naccuracy of each task while others are learned", color=INK, fontsize=11)
     return figure
 
@@ -95,16 +92,17 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
 
     The mean is over the tasks that have come: where it falls and the slow encoder's does not, the slow one remembers.
     """
-    found = eval_curves(record)
-    readouts = list(dict.fromkeys(course.readout for course in found))
+    curves = eval_curves(record)
+    readouts = list(dict.fromkeys(curve.readout for curve in curves))
     figure = Figure(figsize=(9, 3.3 * len(readouts) + 0.5), layout="constrained")
     for axes, readout in zip(figure.subplots(len(readouts), squeeze=False)[:, 0], readouts, strict=True):
-        lines = [course for course in found if course.readout == readout]
+        lines = [curve for curve in curves if curve.readout == readout]
         _bands(axes, lines[0], _colors(len(record.summary.tasks)))
-        for course in lines:
-            color, line = STYLE[course.encoder]
-            axes.plot(course.steps, course.mean, color=color, linestyle=line, linewidth=2.2, marker="o", markersize=3.5)
-        _label_lines(axes, lines[0].steps, [(c.encoder, STYLE[c.encoder][0], c.mean) for c in lines])
+        for curve in lines:
+            color, line = STYLE[curve.encoder]
+            axes.plot(curve.steps, curve.mean, color=color, linestyle=line, linewidth=2.2, marker="o", markersize=3.5)
+        means = [(curve.encoder, STYLE[curve.encoder][0], curve.mean) for curve in lines]
+        label_ends(axes, float(lines[0].steps[-1]), means, values=True)
         _finish(axes, readout if len(lines) > 1 else f"{readout}; this run read one encoder")
     figure.suptitle(
         f"{title(record)}\nmean accuracy over the tasks so far: fast and slow encoder", color=INK, fontsize=11
@@ -117,25 +115,19 @@ def _colors(n: int) -> list[tuple[float, ...]]:
     return [colormaps["plasma"](x) for x in np.linspace(0.0, 0.78, n)]
 
 
-def ends(course: EvalCurve) -> list[tuple[int, int, int]]:
-    """When each task was learned, as far as readings tell: (task from 0, first step, last step)."""
-    last = {int(task): int(step) for task, step in zip(course.came, course.steps, strict=True) if task > 0}
+def ends(curve: EvalCurve) -> list[tuple[int, int, int]]:
+    """When each task was learned, up to the spacing of evaluations: (task from 0, first step, last step)."""
+    last = {int(task): int(step) for task, step in zip(curve.n_tasks, curve.steps, strict=True) if task > 0}
     borders = [0, *(last[task] for task in sorted(last))]
     return [(task - 1, start, end) for task, (start, end) in zip(sorted(last), pairwise(borders), strict=True)]
 
 
-def _bands(axes: Axes, course: EvalCurve, colors: Sequence[tuple[float, ...]]) -> None:
+def _bands(axes: Axes, curve: EvalCurve, colors: Sequence[tuple[float, ...]]) -> None:
     """A band behind the steps of each task, and its number above it."""
-    for task, start, end in ends(course):
+    for task, start, end in ends(curve):
         axes.axvspan(start, end, color=FAINT, alpha=0.16 if task % 2 == 0 else 0.05, linewidth=0)
         place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "bottom"}
         axes.text((start + end) / 2, 1.005, str(task + 1), color=colors[task], fontsize=8, fontweight="bold", **place)
-
-
-def _label_lines(axes: Axes, steps: NDArray[np.int64], lines: Iterable[tuple[str, Any, NDArray[np.float64]]]) -> None:
-    """The name and the last value of each line beside its end."""
-    lasts = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
-    label_ends(axes, float(steps[-1]), [(f"{name} {y:.1f}", color, y) for name, color, y in lasts])
 
 
 def _finish(axes: Axes, name: str) -> None:
@@ -159,17 +151,17 @@ def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
     readout and encoder.
     """
     if not records:
-        raise UserError("there is no run to draw. Name the folder of one at least.")
-    made = groups(records)
+        raise UserError("there is no run to draw. Name the folder of at least one run.")
+    seed_groups = groups(records)
     kinds = list(dict.fromkeys((r.readout, r.encoder) for record in records for r in record.summary.readings))
-    lines = max(group.name.count("\n") for group in made)
-    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines * len(made)) + 0.7), layout="constrained")
+    lines = max(group.name.count("\n") for group in seed_groups)
+    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines * len(seed_groups)) + 0.7), layout="constrained")
     grid = figure.subplots(len(kinds), len(COLUMNS), squeeze=False, sharey=True)
     for row, (readout, encoder) in zip(grid, kinds, strict=True):
         for axes, (name, value) in zip(row, COLUMNS, strict=True):
-            for place, group in enumerate(made):
+            for place, group in enumerate(seed_groups):
                 _line(axes, place, group, _values(group, (readout, encoder), value))
-            _finish_panel(axes, name, [group.name for group in made])
+            _finish_panel(axes, name, [group.name for group in seed_groups])
         row[0].set_title(f"{readout}, {encoder} encoder", color=INK, fontsize=10, fontweight="bold", loc="left")
     data = ", ".join(dict.fromkeys(record.summary.data for record in records))
     figure.suptitle(f"{data}: mean ± standard deviation over n seeds; a dot is a run", color=INK, fontsize=11)
@@ -177,8 +169,8 @@ def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
 
 
 def _values(group: Group, kind: tuple[str, str], value: Callable[[AccuracyMatrix], float | None]) -> list[float]:
-    found = (value(r) for record in group.records for r in record.summary.readings if (r.readout, r.encoder) == kind)
-    return [number for number in found if number is not None]
+    values = (value(r) for record in group.records for r in record.summary.readings if (r.readout, r.encoder) == kind)
+    return [number for number in values if number is not None]
 
 
 def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None:
@@ -190,9 +182,9 @@ def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     axes.scatter(values, [place + 0.16] * len(values), s=14, color=group.color, alpha=0.55, linewidths=0, zorder=3)
     axes.errorbar(mean, place, xerr=deviation, fmt="o", markersize=6, color=group.color, capsize=4, linewidth=2)
-    told = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
+    label = f"{mean:z.1f}" + ("" if deviation is None else f" ± {deviation:.1f}") + f"  n = {len(values)}"
     axes.annotate(
-        told.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
+        label.replace("-", "−"), (mean, place), xytext=(0, 9), textcoords="offset points",
         color=INK, fontsize=8, ha="center", va="bottom",
     )  # fmt: skip
 

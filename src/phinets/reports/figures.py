@@ -34,19 +34,26 @@ def smooth_line(axes: Axes, x: Sequence[int], y: NDArray[np.float64], name: str,
     axes.annotate(name, end, xytext=(4, 0), textcoords="offset points", color=color, fontsize=8, va="center")
 
 
-def label_ends(axes: Axes, x: float, labels: Iterable[tuple[str, Any, float]]) -> None:
-    """Write (text, color, y) beside the ends of lines at x, apart from each other, with a leader to each end."""
-    ordered = sorted(labels, key=lambda label: label[2])
+def label_ends(
+    axes: Axes, x: float, lines: Iterable[tuple[str, Any, NDArray[np.float64]]], values: bool = False
+) -> None:
+    """Write the name of each line (name, color, y), and its last value, beside its end at x.
+
+    Names are moved apart from each other, with a leader to each end; a line of NaN has none.
+    """
+    lasts = [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
+    ordered = sorted(lasts, key=lambda label: label[2])
     axes.get_ylim()  # sets the limits that the transform below needs
     to_axes = axes.transData - axes.transAxes
     heights = [float(to_axes.transform((x, y))[1]) for _, _, y in ordered]
     figure, spec = cast(Figure, axes.figure), axes.get_subplotspec()
     gap = LINE * (1 if spec is None else spec.get_gridspec().nrows) / figure.get_figheight()
-    for (text, color, y), place in zip(ordered, spread(heights, gap, (0.0, 1.0)), strict=True):
+    for (name, color, y), place in zip(ordered, spread(heights, gap, (0.0, 1.0)), strict=True):
+        text, weight = f"{name} {y:.1f}" if values else name, "bold" if color == INK else "normal"
         leader = {"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
         axes.annotate(
             text, (x, y), xytext=(1.025, place), textcoords="axes fraction", fontsize=8, color=color, va="center",
-            fontweight="bold" if color == INK else "normal", annotation_clip=False, arrowprops=leader,
+            fontweight=weight, annotation_clip=False, arrowprops=leader,
         )  # fmt: skip
 
 

@@ -37,15 +37,11 @@ def flow_figure(comparison: FlowComparison, title: str) -> Figure:
 
 def _norms(axes: Axes, comparison: FlowComparison) -> None:
     times = comparison.trajectory.times
-    ends: list[tuple[str, str, float]] = []
-    for name, (label, color) in NORMS.items():
-        if name in comparison.norms:
-            values = np.where(comparison.norms[name] > BOTTOM, comparison.norms[name], np.nan)
-            axes.semilogy(times, values, color=color, lw=1.6)
-            finite = np.flatnonzero(np.isfinite(values))
-            ends.append((label, color, float(values[finite[-1]]) if len(finite) else BOTTOM))
+    lines = [(*style, comparison.norms[name]) for name, style in NORMS.items() if name in comparison.norms]
+    for _, color, norms in lines:
+        axes.semilogy(times, np.where(norms > BOTTOM, norms, np.nan), color=color, lw=1.6)
     axes.set_ylim(BOTTOM / 2, None)
-    label_ends(axes, float(times[-1]), ends)
+    label_ends(axes, float(times[-1]), [(label, color, np.maximum(norms, BOTTOM)) for label, color, norms in lines])
     _plain(axes, "norms")
 
 

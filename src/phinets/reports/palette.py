@@ -16,13 +16,8 @@ SLOW = "#cc7a00"
 CA3 = "#2a9d5c"
 CA1 = "#b5338a"
 TERMS = {
-    "sim1": CA3,
-    "sim2": CA1,
-    "history": SLOW,
-    "decorrelation": "#7a5cc2",
-    "info_nce": "#c0392b",
-    "distil": "#0e7c86",
-}
+    "sim1": CA3, "sim2": CA1, "history": SLOW, "decorrelation": "#7a5cc2", "info_nce": "#c0392b", "distil": "#0e7c86",
+}  # fmt: skip
 
 SINK = "#c0392b"
 SADDLE = "#cc7a00"
@@ -43,14 +38,9 @@ CLASSES = (
 )  # fmt: skip
 
 FAMILY = {
-    "simsiam": SADDLE,
-    "byol": CA3,
-    "rm-simsiam": "#8a6d3b",
-    "phinet": ALIVE,
-    "x-phinet": CA1,
-    "barlow-twins": SOURCE,
+    "simsiam": SADDLE, "byol": CA3, "rm-simsiam": "#8a6d3b", "phinet": ALIVE, "x-phinet": CA1, "barlow-twins": SOURCE,
     "moco-v2": SINK,
-}
+}  # fmt: skip
 _SHADES = (
     (0.0, 0.0), (0.04, 0.12), (-0.04, -0.12), (0.08, 0.22), (-0.08, -0.2), (0.0, 0.3), (0.12, 0.05), (-0.1, 0.1),
     (0.16, 0.18),

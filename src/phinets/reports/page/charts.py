@@ -1,9 +1,8 @@
 """Charts of the page: a table as lines over its columns, learning curves over seeds, the paper's phase portraits."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,8 +26,7 @@ LETTER = 4.8
 """Approximate width of a letter, in pixels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(NamedTuple):
     """A figure with its title."""
 
     title: str
@@ -63,18 +61,10 @@ def _finish(axes: Axes, title: str, y_label: str) -> Chart:
     return Chart(title=title, figure=cast(Figure, axes.figure), y_label=y_label)
 
 
-def _label_lines(axes: Axes, lines: Iterable[tuple[str, str, NDArray[np.float64]]]) -> None:
-    """The name of each line beside its last value."""
-    end = axes.get_xlim()[1]
-    label_ends(
-        axes, end, [(name, color, float(y[~np.isnan(y)][-1])) for name, color, y in lines if not np.isnan(y).all()]
-    )
-
-
 DODGE = 0.24
 """Share of the way from one column to the next that the lines of a column take up."""
-STEEP = 45
-"""Letters of all columns' names up to which they stand side by side."""
+MAX_LETTERS = 45
+"""Of all columns' names; more are written smaller."""
 
 
 def lines(found: TableResult) -> list[Chart]:
@@ -82,10 +72,8 @@ def lines(found: TableResult) -> list[Chart]:
 
     Columns stand side by side, since weight decay 0 has no place on an axis of powers.
     """
-    measures = dict.fromkeys(
-        cell.cell.measure for cell in found.cells if cell.mean is not None or _paper(cell) is not None
-    )
-    return [_measure_chart(found, measure) for measure in measures]
+    cells = [cell for cell in found.cells if cell.mean is not None or _paper(cell) is not None]
+    return [_measure_chart(found, measure) for measure in dict.fromkeys(cell.cell.measure for cell in cells)]
 
 
 def _measure_chart(found: TableResult, measure: str) -> Chart:
@@ -100,10 +88,9 @@ def _measure_chart(found: TableResult, measure: str) -> Chart:
         (row, color, _row_line(axes, row, line, color, offset))
         for (row, line), color, offset in zip(rows.items(), colors, offsets, strict=True)
     ]
-    slant: dict[str, Any] = {"rotation": 30, "ha": "right"} if sum(map(len, columns)) > STEEP else {}
-    axes.set_xticks(range(len(columns)), columns, **slant)
+    axes.set_xticks(range(len(columns)), columns, fontsize=9 if sum(map(len, columns)) <= MAX_LETTERS else 7)
     axes.set_xlim(-0.35, len(columns) - 0.65)
-    _label_lines(axes, ends)
+    label_ends(axes, axes.get_xlim()[1], ends)
     return _finish(axes, table.title, table.unit)
 
 
@@ -160,8 +147,7 @@ class MeanCurve(NamedTuple):
     """Sample standard deviation, NaN of a single seed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panels:
+class Panels(NamedTuple):
     """Charts side by side whose lines have the same names and colors."""
 
     legend: tuple[tuple[str, str], ...]
@@ -265,7 +251,8 @@ def curve_chart(
         axes.fill(np.append(x, x[::-1]), np.append(high, low[::-1]), color=colors[name], alpha=0.14, linewidth=0)
     axes.margins(x=0)
     if large:
-        _label_lines(axes, [(name, colors[name], curve.mean) for name, curve in curves.items()])
+        lines = [(name, colors[name], curve.mean) for name, curve in curves.items()]
+        label_ends(axes, axes.get_xlim()[1], lines)
     return _finish(axes, title, label)
 
 
