@@ -18,7 +18,7 @@ import tyro
 
 from phinets.config.continual import ContinualConfig
 from phinets.runs.continual import Continual
-from phinets.runs.cost import Turn, ratio_of_times, take_turns
+from phinets.runs.cost import BenchmarkCase, ratio_of_times, time_rounds
 from phinets.runs.recipes import split_shapes
 from phinets.training.loop import ReplayBuffer
 from phinets.training.schedule import RunSchedule
@@ -52,7 +52,7 @@ def main() -> None:
     }
     runs = {name: Continual.build(one) for name, one in configs.items()}
     device = runs["finetune"].run_parts.device
-    times = take_turns({name: turn_of(one, options.steps) for name, one in runs.items()}, options.rounds, device)
+    times = time_rounds({name: case_of(one, options.steps) for name, one in runs.items()}, options.rounds, device)
     document = {
         "method": options.method,
         "backbone": options.backbone,
@@ -64,7 +64,7 @@ def main() -> None:
     print(json.dumps(document) if options.json else table(document))
 
 
-def turn_of(run: Continual, steps: int) -> Turn:
+def case_of(run: Continual, steps: int) -> BenchmarkCase:
     """Some steps of a run with its replay buffer, from where the last turn left it."""
     run_parts = run.run_parts
     place = iter(range(0, 10**9, steps))
@@ -73,7 +73,7 @@ def turn_of(run: Continual, steps: int) -> Turn:
         first = next(place) % (run_parts.schedule.ends[0] - steps)
         learn(run_parts.train_state, run_parts.schedule, run_parts.replay, range(first, first + steps))
 
-    return Turn(go, run_parts.train_state.optimizer.zero_grad, lambda: 0)
+    return BenchmarkCase(go, run_parts.train_state.optimizer.zero_grad, lambda: 0)
 
 
 def learn(train_state: TrainState, schedule: RunSchedule, replay: ReplayBuffer | None, steps: range) -> None:

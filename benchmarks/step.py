@@ -25,18 +25,18 @@ from phinets.config.jobs import REFERENCE
 from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import PretrainConfig, SaveOptions
 from phinets.runs.cost import (
+    BenchmarkCase,
     Times,
-    Turn,
     bytes_of,
-    contender,
+    case_of,
     loader,
+    new_train_state,
     peak_memory,
     ratio_of_memory,
     ratio_of_times,
+    run_steps,
     seconds_of,
-    steps_on,
-    take_turns,
-    turn_of,
+    time_rounds,
 )
 from phinets.runs.recipes import SMALL_HEADS
 from phinets.runtime.devices import pick_device
@@ -77,8 +77,8 @@ def main() -> None:
     config = run_config(options)
     making = loader(config, device, steps=4)
     views = next(making.batches(0, 1)).views
-    turns = contenders(config, options.methods, device, views)
-    times = take_turns(turns, options.rounds, device)
+    turns = build_cases(config, options.methods, device, views)
+    times = time_rounds(turns, options.rounds, device)
     memory = {name: peak_memory(turns[name], device) for name in times}
     document = {
         "backbone": options.backbone,
@@ -86,7 +86,7 @@ def main() -> None:
         "batch": options.batch,
         "device": str(device),
         "learners": {name: row(name, times, memory) for name in times},
-        "loop": loop_cost(contender(replace(config, method="x-phinet"), device), making, views, options.rounds),
+        "loop": loop_cost(new_train_state(replace(config, method="x-phinet"), device), making, views, options.rounds),
     }
     print(json.dumps(document) if options.json else table(document))
 
@@ -97,7 +97,9 @@ def run_config(options: Options) -> PretrainConfig:
     return PretrainConfig(backbone=options.backbone, batch=options.batch, learner=heads)
 
 
-def contenders(config: PretrainConfig, methods: tuple[str, ...], device: torch.device, views: Views) -> dict[str, Turn]:
+def build_cases(
+    config: PretrainConfig, methods: tuple[str, ...], device: torch.device, views: Views
+) -> dict[str, BenchmarkCase]:
     """One turn per contender: a full step, or the floor's forward and backward."""
     encoder = backbone_called(config.backbone).to(device).to(memory_format=torch.channels_last)
 
@@ -105,8 +107,11 @@ def contenders(config: PretrainConfig, methods: tuple[str, ...], device: torch.d
         encoder.zero_grad(set_to_none=True)
         (encoder(views.first).mean() + encoder(views.second).mean()).backward()
 
-    bare = Turn(floor, encoder.zero_grad, lambda: bytes_of(encoder.state_dict().values()))
-    return {FLOOR: bare, **{name: turn_of(contender(replace(config, method=name), device), views) for name in methods}}
+    bare = BenchmarkCase(floor, encoder.zero_grad, lambda: bytes_of(encoder.state_dict().values()))
+    return {
+        FLOOR: bare,
+        **{name: case_of(new_train_state(replace(config, method=name), device), views) for name in methods},
+    }
 
 
 def row(name: str, times: Times, memory: Mapping[str, int | None]) -> dict[str, float | None]:
@@ -142,7 +147,7 @@ def loop_cost(train_state: TrainState, making: ViewLoader, views: Views, rounds:
     ready = ConstantLoader(views, making.batch, making.steps_per_epoch)
     shares: dict[str, list[float]] = {"share": [], "share_with_views": []}
     for i in range(max(2, rounds // 2)):
-        bare = seconds_of(lambda: steps_on(train_state, views, LOOP_STEPS), making.device)
+        bare = seconds_of(lambda: run_steps(train_state, views, LOOP_STEPS), making.device)
         by_itself = seconds_of(lambda: run_loop(train_state, ready), making.device)
         with_views = seconds_of(lambda: run_loop(train_state, making), making.device)
         if i > 0:

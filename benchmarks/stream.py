@@ -19,7 +19,7 @@ import tyro
 
 from phinets.config.run import PretrainConfig
 from phinets.data import load
-from phinets.runs.cost import Turn, contender, loader, ratio_of_times, take_turns
+from phinets.runs.cost import BenchmarkCase, loader, new_train_state, ratio_of_times, time_rounds
 from phinets.runs.recipes import SMALL_HEADS
 from phinets.runtime.devices import pick_device
 from phinets.training.loader import ViewLoader, prefetch
@@ -52,11 +52,11 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     device = pick_device(options.device)
     config = PretrainConfig(method=options.method, backbone=options.backbone, batch=options.batch, learner=SMALL_HEADS)
-    train_state = contender(config, device)
+    train_state = new_train_state(config, device)
     loaders = {name: build_loader(name, config, options.steps, device) for name in (IN_MEMORY, STREAM)}
     waits: dict[str, list[float]] = {name: [] for name in loaders}
-    turns = {name: turn_of(train_state, made, waits[name]) for name, made in loaders.items()}
-    times = take_turns(turns, options.rounds, device)
+    turns = {name: case_of(train_state, made, waits[name]) for name, made in loaders.items()}
+    times = time_rounds(turns, options.rounds, device)
     n = options.steps * options.batch
     document = {
         "setting": f"{options.method}, {options.backbone}, batch {options.batch}, {device}",
@@ -74,9 +74,11 @@ def build_loader(name: str, config: PretrainConfig, steps: int, device: torch.de
     return replace(loader(config, device), images=load(name, source).train.images)
 
 
-def turn_of(train_state: TrainState, loader: ViewLoader, waits: list[float]) -> Turn:
+def case_of(train_state: TrainState, loader: ViewLoader, waits: list[float]) -> BenchmarkCase:
     """One epoch; appends the seconds of data wait to `waits`."""
-    return Turn(lambda: waits.append(train_epoch(train_state, loader)), train_state.optimizer.zero_grad, lambda: 0)
+    return BenchmarkCase(
+        lambda: waits.append(train_epoch(train_state, loader)), train_state.optimizer.zero_grad, lambda: 0
+    )
 
 
 def train_epoch(train_state: TrainState, loader: ViewLoader) -> float:

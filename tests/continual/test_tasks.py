@@ -294,7 +294,7 @@ def test_a_lone_subfolder_is_a_class_in_a_stream_and_nowhere_else(splits: tuple[
     assert names(planned, stream(config(task_data=(pets, f"stream:{new}"))).tasks[1].train)[0] == "eel"
     assert load(new, SOURCE).classes == ()
     assert load(new, SOURCE).train.labels is None
-    with pytest.raises(UserError, match="no labels.*--task-data"):
+    with pytest.raises(UserError, match=r"no labels.*--task-data"):
         stream(config(new))
 
 
@@ -359,9 +359,7 @@ def test_images_of_another_size_are_refused_where_arrays_fix_theirs(tmp_path: Pa
     painted(tmp_path, "new", ("ant", "bee"))
     large = AppendedTask(data=numbered(tmp_path / "large.npz", [0, 1] * 20, side=12), epochs=1)
     pictures = AppendedTask(data=f"folder:{tmp_path / 'new'}", epochs=1)
-    with pytest.raises(
-        UserError, match=r"task 7, 'large.npz', 12 × 12.* 8 × 8"
-    ):
+    with pytest.raises(UserError, match=r"task 7, 'large.npz'.* 12 × 12.* 8 × 8"):
         stream(config(appended=(pictures, large)))
     assert len(stream(config(appended=(pictures,))).tasks) == 6
     assert len(stream(config(task_data=(large.data,), appended=(pictures,))).tasks) == 2

@@ -11,7 +11,16 @@ from phinets.config.methods import METHODS, LearnerOptions
 from phinets.config.run import DataOptions, Optimization, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs import cost
-from phinets.runs.cost import WARM_UP, Turn, bytes_of, contender, costs, peak_memory, ratio_of_times, take_turns
+from phinets.runs.cost import (
+    WARM_UP,
+    BenchmarkCase,
+    bytes_of,
+    costs,
+    new_train_state,
+    peak_memory,
+    ratio_of_times,
+    time_rounds,
+)
 from tests.helpers import SMALL
 
 CPU = torch.device("cpu")
@@ -31,7 +40,7 @@ def taken(method: str, config: PretrainConfig = TINY) -> int:
 
 
 def load_learner(method: str, config: PretrainConfig = TINY) -> Learner:
-    return contender(replace(config, method=method), CPU).learner
+    return new_train_state(replace(config, method=method), CPU).learner
 
 
 def nothing() -> None:
@@ -93,7 +102,7 @@ def test_the_peak_is_the_worst_moment_of_a_step_and_not_all_that_it_ever_took() 
         both.clear()
         kept.append(torch.zeros(250))
 
-    turn = Turn(go, kept.clear, lambda: 7)
+    turn = BenchmarkCase(go, kept.clear, lambda: 7)
     assert [peak_memory(turn, CPU) for _ in range(3)] == [7 + 4 * 1000] * 3
     assert kept == []
 
@@ -108,7 +117,7 @@ class Game:
         self.now = 0.0
         self.diary: list[str] = []
 
-    def turn(self, name: str, *seconds: float | Exception) -> Turn:
+    def turn(self, name: str, *seconds: float | Exception) -> BenchmarkCase:
         left = list(seconds)
 
         def go() -> None:
@@ -118,10 +127,10 @@ class Game:
                 raise step
             self.now += step
 
-        return Turn(go, lambda: self.diary.append(f"{name} rests"), lambda: 0)
+        return BenchmarkCase(go, lambda: self.diary.append(f"{name} rests"), lambda: 0)
 
-    def played(self, rounds: int, **turns: Turn) -> cost.Times:
-        return take_turns(turns, rounds, CPU, clock=lambda: self.now)
+    def played(self, rounds: int, **turns: BenchmarkCase) -> cost.Times:
+        return time_rounds(turns, rounds, CPU, clock=lambda: self.now)
 
 
 def test_each_takes_its_turn_once_a_round_and_the_warm_up_does_not_count() -> None:
@@ -175,7 +184,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, name: str, when: Callable[..., bool]
     ("name", "when"),
     [
         ("build_learner", lambda config, *_: config.method == "byol"),
-        ("steps_on", lambda train_state, _: train_state.learner.slow is not None),
+        ("run_steps", lambda train_state, _: train_state.learner.slow is not None),
     ],
 )
 def test_a_learner_that_does_not_fit_is_told_and_the_others_are_measured(
@@ -216,7 +225,7 @@ def test_a_batch_that_no_machine_holds_is_told_at_once() -> None:
     assert found.out_of_memory
 
 
-@pytest.mark.parametrize("n", [16, cost.DRAWN + 3])
+@pytest.mark.parametrize("n", [16, cost.MAX_IMAGES + 3])
 def test_a_batch_has_as_many_images_as_asked_for(n: int) -> None:
     assert len(cost.loader(replace(TINY, batch=n), CPU, steps=2).images) == 2 * n
 
@@ -247,11 +256,11 @@ def test_on_cuda_the_peak_is_what_is_held_and_what_a_step_adds_whoever_else_hold
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: state.update(peak=state["now"]))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: state["now"])
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: state["peak"])
-    assert peak_memory(Turn(go, rest, lambda: 5), torch.device("cuda")) == 5 + 70
+    assert peak_memory(BenchmarkCase(go, rest, lambda: 5), torch.device("cuda")) == 5 + 70
 
 
 def test_a_device_that_does_not_tell_its_memory_is_not_asked() -> None:
-    assert peak_memory(Turn(nothing, nothing, lambda: 5), torch.device("mps")) is None
+    assert peak_memory(BenchmarkCase(nothing, nothing, lambda: 5), torch.device("mps")) is None
 
 
 # extrapolation

@@ -29,7 +29,7 @@ def forgetting(a: ArrayLike, rule: Literal["max", "diag"] = "max") -> float:
     """The accuracy lost on the tasks before the last; negative where they are now better than ever.
 
     `max`, the paper's formula: F = 1/(T−1) Σ_{i<T} max_{t<T} (a[t, i] − a[T, i]), whose maximum includes
-    accuracies on a task before it was trained. `diag`, UCL's code: 1/(T−1) Σ_{i<T} (a[i, i] − a[T, i]), which is never above `max`.
+    accuracies on a task before it was trained. `diag`, UCL's code: 1/(T−1) Σ_{i<T} (a[i, i] − a[T, i]) ≤ `max`.
     """
     m = _matrix(a)
     if rule == "diag":

@@ -174,8 +174,8 @@ def _by_class(config: ContinualConfig) -> Stream:
     split = load(config.data, config.source)
     if not split.classes or any(images.labels is None for images in split.splits.values()):
         raise UserError(
-            f"'{printable(config.data)}' has no labels to split by class. Put the images into one folder per class, use "
-            "labeled data, or name the data of each task: --task-data A B C."
+            f"'{printable(config.data)}' has no labels to split by class. Put the images into one folder per class, "
+            "use labeled data, or name the data of each task: --task-data A B C."
         )
     order = _order(split.classes, config.stream)
     of = "--class-order names" if config.stream.class_order else f"'{printable(config.data)}' has"
@@ -260,7 +260,7 @@ def _require_one_size(stream: Stream) -> None:
         first = fixed[0][2]
         if size != first:
             raise UserError(
-                f"task {number}, '{task.name}', has images of {_format_size(size)} pixels, but the tasks before it have "
+                f"task {number}, '{task.name}', has images of {_format_size(size)} pixels, but earlier tasks have "
                 f"{_format_size(first)}. Resize them to {_format_size(first)}, or start another run with them."
             )
 
