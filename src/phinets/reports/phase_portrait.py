@@ -20,7 +20,7 @@ from phinets.dynamics.phase_plane import (
     stable_manifold,
     trajectory,
     window_around,
-)  # fmt: skip
+)
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 from phinets.reports.palette import (
     ALIVE,
@@ -35,7 +35,7 @@ from phinets.reports.palette import (
     SINK,
     SOURCE,
     SYSTEM,
-)  # fmt: skip
+)
 
 REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
 """The paper's four levels of weight decay."""
