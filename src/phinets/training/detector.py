@@ -44,7 +44,7 @@ class DetectorBatch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorSchedule:
-    """The micro-batches and learning rates of all steps: see `training.loop.Schedule`."""
+    """The micro-batches and learning rates of all steps, as `training.schedule.RunSchedule` has them for learners."""
 
     loader: DetectionLoader
     training: DetectorOptimization

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -23,6 +23,11 @@ from phinets.runtime.distributed import Agreement
 from phinets.training.checkpoint import Keeper
 from phinets.training.loader import MicroBatch
 from phinets.views import Views
+
+if TYPE_CHECKING:
+    from phinets.training.detector import DetectorSchedule, DetectorTrainState
+    from phinets.training.schedule import RunSchedule
+    from phinets.training.step import TrainState
 
 REPORT_EVERY = 10
 """Steps whose losses are fetched from the device together."""
@@ -61,62 +66,6 @@ class StepReport(NamedTuple):
     lr: float
     bad: list[BadImage]
     """Images of the step's batch that could not be used, of all processes."""
-
-
-class Trainable(Protocol):
-    """What a loop trains: a learner (`training.step.TrainState`) or a detector (`training.detector`)."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
-
-    def train(self) -> None:
-        """Set training mode."""
-
-    def step(self, batches: Sequence[Any], *, rate: float, peak: float) -> Losses:
-        """One optimizer step on the `views` of the micro-batches; losses without codes are not evaluated."""
-
-    def is_finite(self) -> bool:
-        """Whether every weight is finite."""
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint stores."""
-
-
-class Schedule(Protocol):
-    """The micro-batches and learning rates of all steps (`training.schedule.RunSchedule`)."""
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The number of finished steps at the end of each task."""
-
-    @property
-    def total(self) -> int:
-        """Steps of the whole run."""
-
-    @property
-    def batch(self) -> int:
-        """Images per step."""
-
-    @property
-    def micro_batches(self) -> int:
-        """Micro-batches per step."""
-
-    @property
-    def peak_lr(self) -> float:
-        """The learning rate at the end of a warm-up."""
-
-    def rate(self, step: int) -> float:
-        """The learning rate of a step."""
-
-    def epochs(self, done: int) -> float:
-        """Epochs finished after `done` steps."""
-
-    def batches(self, first: int, last: int) -> Iterator[Any]:
-        """The micro-batches of the steps from `first` to `last` − 1, each with `views` and `bad`."""
-
-    def loader_at(self, step: int) -> Any:
-        """What loads a step's images."""
 
 
 class Driver(Protocol):
@@ -158,8 +107,8 @@ class ReplayBuffer(Protocol):
 class Loop:
     """Train `train_state` along `schedule`."""
 
-    train_state: Trainable
-    schedule: Schedule
+    train_state: "TrainState | DetectorTrainState"
+    schedule: "RunSchedule | DetectorSchedule"
     driver: Driver
     keeper: Keeper
     """Says when a checkpoint is due."""
@@ -194,7 +143,7 @@ class Loop:
         self.stopped = self._agreement.at_last(self.driver.stop_requested())
         return total
 
-    def _fetch(self, step: int, batches: Iterator[MicroBatch]) -> list[MicroBatch]:
+    def _fetch(self, step: int, batches: Iterator[Any]) -> list[Any]:
         """The micro-batches of a step; the time spent waiting for them counts as data wait."""
         start = perf_counter()
         try:
@@ -214,16 +163,16 @@ class Loop:
             self._require_finite(done)
             self.driver.save(done)
 
-    def _train(self, step: int, batches: Sequence[MicroBatch]) -> Losses:
+    def _train(self, step: int, batches: Sequence[Any]) -> Losses:
         replay = self.replay
-        if replay is None:
-            views = [batch.views for batch in batches]
-        else:
+        views = [batch.views for batch in batches]
+        if replay is not None:
             views = [replay.mix(step, number, batch) for number, batch in enumerate(batches)]
         rate, peak = self.schedule.rate(step), self.schedule.peak_lr
         losses = self.train_state.step(views, rate=rate, peak=peak)
         if replay is not None:
-            replay.add(step, batches, self.schedule.loader_at(step).images)
+            loader: Any = self.schedule.loader_at(step)
+            replay.add(step, batches, loader.images)
         self._pending.append((step, losses))
         return losses
 
