@@ -1,1 +1,1 @@
-"""What the paper did and said: its tables and figures as grids of work, its numbers, its claims. No torch."""
+"""The paper as values: its tables and figures as grids of jobs, its numbers, its claims. No torch."""

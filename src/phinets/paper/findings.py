@@ -60,7 +60,7 @@ class TableResult:
     @property
     def at(self) -> Mapping[tuple[str, str], CellResult]:
         """The cells by row and column."""
-        return {(found.cell.row, found.cell.column): found for found in self.cells}
+        return {(cell.cell.row, cell.cell.column): cell for cell in self.cells}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

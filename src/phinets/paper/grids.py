@@ -79,12 +79,12 @@ def same(run: T) -> T:
 def chain(*changes: Change) -> Change:
     """Several changes, one after the other."""
 
-    def changed(run: T) -> T:
+    def apply(run: T) -> T:
         for change in changes:
             run = change(run)
         return run
 
-    return changed
+    return apply
 
 
 def learner(name: str) -> Change:
@@ -93,14 +93,14 @@ def learner(name: str) -> Change:
     MoCo v2 has its own narrow head: a hidden layer as wide as the others' first, and a code of at most 128.
     """
 
-    def changed(run: T) -> T:
+    def apply(run: T) -> T:
         method, widths = LEARNERS[name], run.learner.projector
         if method == "moco-v2" and widths is not None:
             head = widths[0], min(MOCO_CODE, widths[-1])
             return replace(run, method=method, learner=replace(run.learner, projector=head))
         return replace(run, method=method)
 
-    return changed
+    return apply
 
 
 def learners(*names: str) -> dict[str, Change]:
@@ -197,7 +197,7 @@ def stream_table(name: str, title: str, cells: tuple[Cell, ...], columns_are: st
 
 
 def one_seed_in_paper(scale: Scale) -> Scale:
-    """For what the paper prints without a spread: one seed at its scale, unless another number was asked for."""
+    """For what the paper prints without a spread: one seed at its scale, unless another number is set."""
     return replace(scale, seeds=1) if scale == SCALES["paper"] else scale
 
 

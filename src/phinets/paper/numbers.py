@@ -26,9 +26,9 @@ def paper_numbers(table: str) -> Mapping[tuple[str, str], PaperNumber]:
     """The paper's numbers of a table by row and column; empty where it prints none."""
     of_table = _document().get(table, {"columns": [], "rows": {}})
     return {
-        (str(row), str(column)): _number(said)
+        (str(row), str(column)): _number(text)
         for row, cells in of_table["rows"].items()
-        for column, said in zip(of_table["columns"], cells, strict=True)
+        for column, text in zip(of_table["columns"], cells, strict=True)
     }
 
 
@@ -39,10 +39,10 @@ def _document() -> Mapping[str, Any]:
     return document
 
 
-def _number(said: float | str | None) -> PaperNumber:
+def _number(text: float | str | None) -> PaperNumber:
     """From `87.46 ± 0.14*`, `87.46`, or nothing (the paper prints nan)."""
-    if said is None:
+    if text is None:
         return PaperNumber(mean=None, spread=None)
-    words = str(said).removesuffix(BOLD)
+    words = str(text).removesuffix(BOLD)
     mean, _, spread = words.partition("±")
-    return PaperNumber(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(said))
+    return PaperNumber(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(text))

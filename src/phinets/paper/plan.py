@@ -1,4 +1,4 @@
-"""The vocabulary of the living paper: a target is tables, a table is cells, a cell is the same work by each seed."""
+"""A target is tables, a table is cells, a cell is the same job for each seed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Table:
     """One table, or one panel of a figure."""
 
     name: str
-    """Where the paper's own numbers stand in numbers.yaml, if it prints any."""
+    """The key of the paper's own numbers in numbers.yaml, if it prints any."""
     title: str
     cells: tuple[Cell, ...]
     unit: str = "%"
@@ -39,9 +39,9 @@ class Table:
     lower_rows: tuple[str, ...] = ()
     """Rows in which the lower numbers are best, whatever holds for the others: forgetting beside accuracy."""
     best_in: Literal["row", "column"] = "column"
-    """Among which cells the best is sought: those of a column, or of a row."""
+    """Whether the cells of a column or those of a row compete for the best."""
     columns_are: str = ""
-    """What the columns say: weight decay, batch size, EMA β."""
+    """What the columns vary: weight decay, batch size, EMA β."""
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -77,21 +77,21 @@ class Target:
     claims: tuple[Claim, ...] = ()
     figure: FigureKind = "table"
     notes: str = ""
-    """What a reader must know: where the paper's text leaves something open, what stands for what at small scales."""
+    """What a reader must know: what the paper leaves open, what replaces what at small scales."""
 
     def jobs(self, scale: Scale) -> dict[str, Job]:
-        """All its work by key, in the order of the cells, each once, what is needed first before what needs it."""
-        found: dict[str, Job] = {}
+        """All its jobs by key, each once, in the order of the cells; required jobs come first."""
+        jobs: dict[str, Job] = {}
         for job in _all_jobs(self.tables(scale)):
             first = job.requires
             if first is not None:
-                found.setdefault(first.key, first)
-            found.setdefault(job.key, job)
-        return found
+                jobs.setdefault(first.key, first)
+            jobs.setdefault(job.key, job)
+        return jobs
 
 
 def _all_jobs(tables: tuple[Table, ...]) -> Iterator[Job]:
-    """By seed first, so that one seed of everything is done before the second of anything."""
+    """By seed first: one seed of every cell runs before the second seed of any."""
     cells = [cell for table in tables for cell in table.cells]
     for n in range(max((len(cell.jobs) for cell in cells), default=0)):
         yield from (cell.jobs[n] for cell in cells if n < len(cell.jobs))

@@ -46,11 +46,11 @@ class Scale:
     rounds: int
     """Of steps, when costs are measured."""
     batch_divisor: int = 1
-    """A batch is so many times smaller than the paper's."""
+    """The factor by which batches are smaller than the paper's."""
     stand_ins: str = ""
-    """What stands for what, and which sizes differ beside images and epochs, in words."""
+    """What replaces what, and which sizes differ beside images and epochs, in words."""
     only_ends: bool = False
-    """Whether of a row of weight decays, batch sizes or β only the first and the last are taken."""
+    """Whether only the first and the last of a row of weight decays, batch sizes or β run."""
 
     def batch(self, of_the_paper: int) -> int:
         """The batch that stands for one of the paper's."""
@@ -62,7 +62,7 @@ class Scale:
 
 
 READOUTS = ReadoutOptions(readouts=("task-knn", "task-linear"))
-"""The paper does not say by which readout its streams are judged; its lineage (UCL) by kNN within each task."""
+"""The paper does not name the readout of its streams; UCL, on which it builds, uses kNN within each task."""
 EVAL_AT_IMAGES = (10_000, 100_000, 1_000_000, 5_000_000)
 
 
@@ -120,8 +120,8 @@ def pocket() -> Scale:
         cifar10=cifar10,
         stl10=shapes,
         imagenet=shapes,
-        cifar5m=_resized(cifar10, images=4_000, epochs=8, warmup=0.8),
-        cifar5m_once=_resized(cifar10, images=30_000, epochs=1, warmup=0.1),
+        cifar5m=_with_images(cifar10, images=4_000, epochs=8, warmup=0.8),
+        cifar5m_once=_with_images(cifar10, images=30_000, epochs=1, warmup=0.1),
         split_cifar10=split,
         split_cifar100=replace(split, stream=StreamOptions(order_seed=1)),
         split_cifar5m=replace(split, epochs_per_task=1, source=replace(split.source, train_images=16_000)),
@@ -177,8 +177,8 @@ def _pocket_stream() -> ContinualConfig:
     )
 
 
-def _resized(run: PretrainConfig, *, images: int, epochs: int, warmup: float) -> PretrainConfig:
-    """The same run over so many images."""
+def _with_images(run: PretrainConfig, *, images: int, epochs: int, warmup: float) -> PretrainConfig:
+    """The same run over another number of images."""
     return replace(
         run,
         epochs=epochs,
@@ -188,7 +188,7 @@ def _resized(run: PretrainConfig, *, images: int, epochs: int, warmup: float) ->
 
 
 def smoke() -> Scale:
-    """Seconds for a target: does everything work."""
+    """Seconds for a target: a check that everything works."""
     tiny = PretrainConfig(
         data="shapes",
         backbone="resnet-tiny",
@@ -240,7 +240,7 @@ def smoke() -> Scale:
     )
 
 
-SCALES: Mapping[str, Scale] = {made.name: made for made in (paper(), pocket(), smoke())}
+SCALES: Mapping[str, Scale] = {scale.name: scale for scale in (paper(), pocket(), smoke())}
 
 
 def scale(name: str) -> Scale:

@@ -1,1 +1,1 @@
-"""Doing what the living paper asks for: a store of results by key, how each kind of work is done, and by whom."""
+"""Runs the jobs behind the paper's tables: a store of results by key, a runner for each kind of job, and engines."""

@@ -1,4 +1,4 @@
-"""Engines that run jobs: processes of this machine, started once, or a Ray cluster."""
+"""Engines that run jobs: worker processes on this machine, or a Ray cluster."""
 
 import os
 import signal

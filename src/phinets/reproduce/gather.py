@@ -35,22 +35,20 @@ def gather(places: Iterable[Path]) -> Collection:
     unique: dict[Path, Path] = {}
     for place in places:
         unique.setdefault(place.resolve(), place)
-    named = list(unique.values())
-    folders = [place for place in named if (place / CONFIG).is_file()]
-    done = [folder for folder in folders if (folder / SUMMARY).is_file()]
-    own = [
-        OwnRun(folder=str(folder), key=result.key, result=result) for folder in done for result in (own_result(folder),)
-    ]
-    files = [path for place in named if place not in folders for path in _files(place)]
+    folders = [place for place in unique.values() if (place / CONFIG).is_file()]
+    finished_folders = [folder for folder in folders if (folder / SUMMARY).is_file()]
+    own_results = {str(folder): own_result(folder) for folder in finished_folders}
+    files = [path for place in unique.values() if place not in folders for path in _files(place)]
     results: dict[str, Result] = {}
-    for name, result in ((r.key, r) for r in (*map(read_result, files), *(run.result for run in own))):
-        if name not in results or (results[name].failed is not None and result.failed is None):
-            results[name] = result
+    for result in (*map(read_result, files), *own_results.values()):
+        other = results.get(result.key)
+        if other is None or (other.failed is not None and result.failed is None):
+            results[result.key] = result
     return Collection(
         results=results,
-        own=tuple(own),
-        unfinished=tuple(str(folder) for folder in folders if folder not in done),
-        dates=_dates([*files, *(folder / SUMMARY for folder in done)]),
+        own=tuple(OwnRun(folder=folder, key=result.key, result=result) for folder, result in own_results.items()),
+        unfinished=tuple(str(folder) for folder in folders if folder not in finished_folders),
+        dates=_dates([*files, *(folder / SUMMARY for folder in finished_folders)]),
     )
 
 

@@ -28,10 +28,10 @@ def run_result(job: PretrainJob, record: RunRecord) -> Result:
     summary, batch = record.summary, record.config.batch
     steps, evals = (_of_kind(record.journal, kind) for kind in ("step", "eval"))
     scores = {name: getattr(summary, name) for name in SCORES}
-    measured = {name: value for name, value in evals[-1].items() if _is_number(value) and name not in NO_CURVE}
+    last_scores = {name: value for name, value in evals[-1].items() if _is_number(value) and name not in NO_CURVE}
     return Result(
         job=job,
-        numbers={**measured, **_early_and_late(steps), **_early_and_late(evals), **scores},
+        numbers={**last_scores, **_early_and_late(steps), **_early_and_late(evals), **scores},
         health=summary.verdict,
         curves={**curves(steps, batch), **curves(evals, batch)},
         protocol=summary.protocol,
@@ -45,14 +45,14 @@ def continual_result(job: ContinualJob, record: ContinualRecord) -> Result:
     summary = record.summary
     numbers: dict[str, float | None] = {"spread": summary.spread, "images_per_second": summary.images_per_second}
     stages: dict[str, Curve] = {}
-    seen = [float(sum(summary.images[: n + 1])) for n in range(len(summary.images))]
+    images_seen = [float(sum(summary.images[: n + 1])) for n in range(len(summary.images))]
     for reading in summary.readings:
         at = f"{reading.readout}/{reading.encoder}"
         for name in ("average", "forgetting_max", "forgetting_diag", "forward_transfer"):
             numbers[f"{at}/{name}"] = getattr(reading, name)
         untrained = [value for value in reading.untrained if value is not None]
         numbers[f"{at}/untrained"] = fmean(untrained) if untrained else None
-        stages[at] = tuple((x, y) for x, y in zip(seen, reading.stages, strict=True) if y is not None)
+        stages[at] = tuple((x, y) for x, y in zip(images_seen, reading.stages, strict=True) if y is not None)
     return Result(
         job=job,
         numbers=numbers,
@@ -65,7 +65,7 @@ def continual_result(job: ContinualJob, record: ContinualRecord) -> Result:
 
 
 def detection_result(job: DetectionJob, record: DetectionRecord, environment: Mapping[str, Any]) -> Result:
-    """AP, AP50 and AP75 by the metric that is asked for."""
+    """AP, AP50 and AP75 by the job's metric."""
     summary = record.summary
     precision = summary.detectors[0].precision[job.detection.metric]
     return Result(

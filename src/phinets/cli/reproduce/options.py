@@ -33,7 +33,7 @@ class Reproduce:
     """Which tables and figures; --list shows all, and `all` means all."""
     scale: str = "pocket"
     """How large everything is: paper (the exact grid; needs GPUs and the data), pocket (the same grid on a small
-    encoder, an hour or so a target on two cores), smoke (seconds: does everything work)."""
+    encoder, an hour or so a target on two cores), smoke (seconds: a check that everything works)."""
     seeds: int | None = None
     """How many seeds; unset: as many as the scale has."""
     store: Path = Path("runs/reproduce")
