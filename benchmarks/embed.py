@@ -1,12 +1,12 @@
-"""How much of its own speed the encoder keeps while a folder of pictures is embedded.
+"""Speed of `phinets embed` on a folder of pictures, beside the encoder's own speed.
 
-In one process, in turn, round after round: the encoder alone on images that are in memory already, in the same batches;
-the whole of `phinets embed`, from the files on the disk to the written file; and the decoding alone. The ratio of the
-first two is what the encoder keeps of its bare speed. Where the decoders have no cores of their own, they take what
-decoding costs from the encoder: the share of processor time says how much that must be.
+Each round measures, in one process: the encoder alone on images in memory, in the same batches; all of `phinets embed`,
+from the files to the written file; and the decoding alone. The ratio of the first two is the share of its speed that
+the encoder keeps. Where decoders have no cores of their own, decoding takes time from the encoder; the shares of
+processor time say how much.
 
     python benchmarks/embed.py --photos PHOTOS                 # a folder of photographs
-    python benchmarks/embed.py                                 # JPEGs that are drawn for it
+    python benchmarks/embed.py                                 # JPEGs drawn for it
 """
 
 import json
@@ -41,22 +41,22 @@ class Options:
     photos: Path | None = None
     """A folder of pictures; unset: JPEGs of 500 × 375 pixels are drawn."""
     images: int = 250
-    """How many of them."""
+    """Number of pictures."""
     backbone: str = "resnet18"
-    """Which encoder, with fresh weights."""
+    """The encoder, with fresh weights."""
     image_size: int = 224
-    """Side of what it sees."""
+    """Side of its input in pixels."""
     batch: int | None = None
-    """Images at once; unset: as `phinets embed` does."""
+    """Images per forward pass; unset: the default of `phinets embed`."""
     rounds: int = 5
-    """How often all is measured, in turn; the median counts."""
+    """Number of rounds; results are medians."""
     json: bool = False
     """Print one JSON document."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Seconds by the clock, and of processors, for all images."""
+    """Wall and processor seconds for all images."""
 
     wall: float
     busy: float
@@ -64,7 +64,7 @@ class Times:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came out; images per second are medians over the rounds."""
+    """Images per second, medians over the rounds."""
 
     cores: int
     images: int

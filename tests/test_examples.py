@@ -23,7 +23,7 @@ def output(name: str, arguments: list[str], cwd: Path) -> str:
     """What an example prints; it must end with exit code 0."""
     environment = os.environ | {"PHINETS_DATA": str(cwd / "data"), "MPLBACKEND": "agg"}
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    process = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    process = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
     assert process.returncode == 0, process.stderr
     return process.stdout
 
