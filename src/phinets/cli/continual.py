@@ -8,21 +8,21 @@ from typing import Any
 from rich.console import Console
 
 from phinets.cli.command import Outcome, parse_words
-from phinets.cli.train import Terminal, config_in, peek_options, require_one, require_place
+from phinets.cli.train import RunFolderOptions, Terminal, config_in, peek_options, require_one, require_place
 from phinets.config.continual import AppendedTask, ContinualConfig
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
 from phinets.runs.recipes import benchmark
 from phinets.runtime.process import exit_on_interrupt, launched
-from phinets.training.run_folder import CONFIG, read_config_of
+from phinets.training.run_folder import read_config_of
 
 TASK_DEFAULTS: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
 """Data options that an appended task has for itself, with their defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Continual:
+class Continual(RunFolderOptions):
     """Train on one task after the other, and measure forgetting. Without options: X-PhiNet on embedded images.
 
     Example: phinets continual --benchmark split-cifar10 --method simsiam --replay mixup --epochs-per-task 1
@@ -30,20 +30,8 @@ class Continual:
 
     benchmark: str = "split-shapes"
     """The run to start from; `phinets list benchmarks` shows all. Every other option changes it."""
-    config: Path | None = None
-    """A config.yaml to start from instead, e.g. of an older run, to repeat it."""
-    out: Path | None = None
-    """The run folder; unset: a new one under runs/."""
-    overwrite: bool = False
-    """Replace the run that is in the folder."""
-    resume: Path | None = None
-    """Resume the run in this folder from its last checkpoint; only compute and saving options may change."""
-    or_resume: bool = False
-    """Resume the run in --out if there is one, else start it: for jobs that are restarted automatically."""
     append: Path | None = None
     """Append a task to the finished run in this folder; --data (and --classes) names its images."""
-    json: bool = False
-    """Print the summary as one JSON document; progress goes to standard error."""
     run: ContinualConfig = field(default_factory=ContinualConfig)
 
 
@@ -53,23 +41,18 @@ def command(words: list[str]) -> Outcome:
         options = parse(words)
     except UserError as error:
         raise CommonError(str(error)) from error
-    with Reporter(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
-        record = _train(options, terminal)
-    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
-
-
-def _train(options: Continual, callback: "Reporter") -> ContinualRecord:
     with exit_on_interrupt():  # imports torch, after --help and errors in the options
         from phinets.runs.trainer import append, resume_stream, run_stream
 
-    if options.append is not None:
-        wanted, task = _appended_task(options.append, options.run)
-        return append(options.append, task, wanted, callback=callback)
-    if options.resume is not None:
-        return resume_stream(options.resume, options.run, callback=callback)
-    if options.or_resume and options.out is not None and (options.out / CONFIG).exists():
-        return resume_stream(options.out, options.run, callback=callback)
-    return run_stream(options.run, options.out, overwrite=options.overwrite, callback=callback)
+    with Reporter(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
+        if options.append is not None:
+            wanted, task = _appended_task(options.append, options.run)
+            record = append(options.append, task, wanted, callback=terminal)
+        elif options.resumed_folder is not None:
+            record = resume_stream(options.resumed_folder, options.run, callback=terminal)
+        else:
+            record = run_stream(options.run, options.out, overwrite=options.overwrite, callback=terminal)
+    return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
 
 
 def _appended_task(folder: Path, wanted: ContinualConfig) -> tuple[ContinualConfig, AppendedTask]:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rich.console import Console
 
@@ -26,14 +26,9 @@ C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
-    """Pretrain and evaluate an encoder. Without options: X-PhiNet on embedded images, a few minutes on a CPU.
+class RunFolderOptions:
+    """Where a run starts from and where it is written."""
 
-    Example: phinets train --method phinet --epochs 8 --weight-decay 2e-5 --out runs/first
-    """
-
-    recipe: str = "default"
-    """The run to start from; `phinets list recipes` shows all. Every other option changes it."""
     config: Path | None = None
     """A config.yaml to start from instead, e.g. of an older run, to repeat it."""
     out: Path | None = None
@@ -46,6 +41,24 @@ class Train:
     """Resume the run in --out if there is one, else start it: for jobs that are restarted automatically."""
     json: bool = False
     """Print the summary as one JSON document; progress goes to standard error."""
+
+    @property
+    def resumed_folder(self) -> Path | None:
+        """The folder of the run to resume; None for a new run."""
+        if self.or_resume and self.out is not None and (self.out / CONFIG).exists():
+            return self.out
+        return self.resume
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(RunFolderOptions):
+    """Pretrain and evaluate an encoder. Without options: X-PhiNet on embedded images, a few minutes on a CPU.
+
+    Example: phinets train --method phinet --epochs 8 --weight-decay 2e-5 --out runs/first
+    """
+
+    recipe: str = "default"
+    """The run to start from; `phinets list recipes` shows all. Every other option changes it."""
     run: PretrainConfig = field(default_factory=PretrainConfig)
 
 
@@ -59,10 +72,8 @@ def command(words: list[str]) -> Outcome:
         from phinets.runs.trainer import resume, run
 
     with Terminal(Console(stderr=True, quiet=launched().rank > 0)) as terminal:
-        if options.resume is not None:
-            record = resume(options.resume, options.run, callback=terminal)
-        elif options.or_resume and options.out is not None and (options.out / CONFIG).exists():
-            record = resume(options.out, options.run, callback=terminal)
+        if options.resumed_folder is not None:
+            record = resume(options.resumed_folder, options.run, callback=terminal)
         else:
             record = run(options.run, options.out, overwrite=options.overwrite, callback=terminal)
     return Outcome({"folder": record.folder, **to_plain(record.summary)}, lambda console: _show(console, record))
@@ -84,17 +95,6 @@ def _start(words: list[str]) -> PretrainConfig:
     if "resume" in start:
         return config_in(PretrainConfig, start["resume"])
     return recipe(start.get("recipe", "default"))
-
-
-class FolderOptions(Protocol):
-    """The options about the run folder."""
-
-    @property
-    def out(self) -> Path | None: ...
-    @property
-    def overwrite(self) -> bool: ...
-    @property
-    def or_resume(self) -> bool: ...
 
 
 def peek_options(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
@@ -119,7 +119,7 @@ def config_in(kind: type[C], folder: str) -> C:
     return read_config_of(kind, Path(folder) / CONFIG)
 
 
-def require_place(options: FolderOptions, resumed: Mapping[str, Path | None]) -> None:
+def require_place(options: RunFolderOptions, resumed: Mapping[str, Path | None]) -> None:
     """Refuse contradicting options about the folder; `resumed` are those that name an existing run."""
     if options.or_resume and (options.out is None or options.overwrite):
         raise UserError("--or-resume needs the run folder, --out RUN, and can't --overwrite it.")
