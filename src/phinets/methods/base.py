@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from phinets.config.errors import UserError
-from phinets.config.methods import Anchor, EncoderName, LearnerOptions
+from phinets.config.methods import Anchor, EncoderName, LearnerOptions, methods_with_slow_encoder
 from phinets.losses import negative_cosine
 from phinets.methods.cassle import Distiller
 from phinets.methods.networks import Encoder, Slow
@@ -18,7 +18,7 @@ from phinets.views import Views
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The loss of a batch and what is reported of it."""
+    """The loss of a batch and what is reported of it; `losses.total.backward()` gives the gradients."""
 
     total: Tensor
     """The scalar to minimize."""
@@ -34,13 +34,18 @@ class Learner(nn.Module, ABC):
     """A self-supervised learner.
 
     `loss(views)` changes no weight. `after_step()` is called once after each optimizer step and updates the slow
-    encoder or the queue. `f.backbone` is the encoder that is kept after training.
+    encoder or the queue.
+
+    Attributes:
+        f: the encoder and projector that gradients train; `f.backbone` is kept after training.
+        slow: the moving average of f, where the method has one.
+        options: the settings of the learner.
+        anchor: which third view `loss` needs, if any.
     """
 
     f: Encoder
     options: LearnerOptions
     anchor: Anchor | None
-    """Which third view `loss` needs, if any."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +54,14 @@ class Learner(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, views: Views) -> Losses:
-        """The loss of a batch of views."""
+        """The loss of a batch of views.
+
+        Args:
+            views: x₁, x₂ and, where `anchor` is set, x₀: (n, 3, s, s) each, normalized.
+
+        Returns:
+            The total, its terms, and the codes of x₁.
+        """
 
     def forward(self, views: Views) -> Losses:
         """The `loss`, plus the distillation term where there is a distiller; wrappers such as DDP call this."""
@@ -80,15 +92,25 @@ class Learner(nn.Module, ABC):
             self.distiller.freeze(self.f)
 
     def encoder(self, name: EncoderName = "fast") -> nn.Module:
-        """The backbone to evaluate or keep: the fast one, or the slow one of learners that have it."""
+        """The backbone to evaluate or keep.
+
+        Args:
+            name: "fast", or "slow" for learners that have one.
+
+        Returns:
+            A module: images (n, 3, s, s) → features (n, d).
+
+        Raises:
+            UserError: the learner has no slow encoder.
+        """
         return self.f.backbone if name == "fast" else self.slow_encoder().backbone
 
     def slow_encoder(self) -> Slow:
         """The slow copy of f, or an error where there is none."""
         if self.slow is None:
             raise UserError(
-                "this learner has no slow encoder: ask for the fast one, or train x-phinet, byol, moco-v2 or "
-                "rm-simsiam."
+                "this learner has no slow encoder. Use the fast one, or a method that has one: "
+                f"{methods_with_slow_encoder()}."
             )
         return self.slow
 
