@@ -45,7 +45,7 @@ def contents(results: dict[str, Result], targets: tuple[TargetResult, ...]) -> C
     strange = replace(stream, job=ContinualJob(run=replace(stream.job.run, seed=77)))
     own = OwnRun(folder="runs/<mine>", key=stream.key, result=stream)
     return Contents(
-        found=targets,
+        targets=targets,
         own=(own,),
         others={strange.key: strange},
         unfinished=("runs/half",),

@@ -139,7 +139,7 @@ def test_a_table_sorts_by_the_keyboard_by_numbers_and_by_names(opened: Any) -> N
 
 
 def test_the_filter_shows_claims_of_one_verdict_and_all_again(opened: Any, contents: Contents) -> None:
-    verdicts = [claim.verdict for target in contents.found for claim in target.claims]
+    verdicts = [claim.verdict for target in contents.targets for claim in target.claims]
     assert len(set(verdicts)) > 1
     shown = "return [...document.querySelectorAll('.claims tbody tr')].filter((row) => row.checkVisibility()).length"
     for button in opened.find_elements("css selector", ".filter button"):

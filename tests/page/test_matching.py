@@ -18,7 +18,7 @@ def match(results: dict[str, Result], **names: tuple[str, ...]) -> Match:
 
 
 def places(found: Match) -> list[tuple[str, str]]:
-    return [(each.scale.name, each.target.name) for each in found.found]
+    return [(each.scale.name, each.target.name) for each in found.targets]
 
 
 def test_as_many_seeds_are_shown_as_there_are() -> None:
@@ -26,14 +26,14 @@ def test_as_many_seeds_are_shown_as_there_are() -> None:
         results = faking.results([STREAM], with_seeds(SCALES["pocket"], seeds))
         found = match(results)
         assert places(found) == [("pocket", "ema-beta")]
-        assert found.found[0].scale.seeds == seeds
-        assert all(len(cell.values) == seeds for table in found.found[0].tables for cell in table.cells)
+        assert found.targets[0].scale.seeds == seeds
+        assert all(len(cell.values) == seeds for table in found.targets[0].tables for cell in table.cells)
         assert not found.unmatched
 
 
 def test_a_seed_that_is_missing_between_others_is_told_as_missing() -> None:
     whole = faking.results([STREAM], with_seeds(SCALES["pocket"], 3))
-    (found,) = match({name: r for name, r in whole.items() if r.job.seed != 1}).found
+    (found,) = match({name: r for name, r in whole.items() if r.job.seed != 1}).targets
     assert all(cell.missing == 1 for table in found.tables for cell in table.cells)
 
 

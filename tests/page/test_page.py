@@ -131,13 +131,13 @@ def test_every_result_is_listed_once_and_every_cell_leads_to_its_runs(
 ) -> None:
     listed = [name for name in read.ids if name.startswith("r-")]
     assert sorted(listed) == sorted(f"r-{key}" for key in contents.results)
-    cells = {key for target in contents.found for key in target.results}
+    cells = {key for target in contents.targets for key in target.results}
     assert {f"#r-{key}" for key in cells} <= set(read.links) | {"#r-" + key for key in begun_with(contents)}
 
 
 def begun_with(contents: Contents) -> set[str]:
     """Pretrainings that no cell shows, because something else began with them."""
-    firsts = (result.job.requires for target in contents.found for result in target.results.values())
+    firsts = (result.job.requires for target in contents.targets for result in target.results.values())
     return {first.key for first in firsts if isinstance(first, PretrainJob)}
 
 
@@ -154,7 +154,7 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
     failed, diverged = (job.key for job in cell.jobs[:2])
     results[failed] = Result(job=cell.jobs[0], failed="no <room> left")
     results[diverged] = Result(job=cell.jobs[1], health="diverged", protocol="the loss is nan")
-    made = page(Contents(found=(target_result(target, scale, results),)))
+    made = page(Contents(targets=(target_result(target, scale, results),)))
     assert "no &lt;room&gt; left" in made
     assert re.search(rf'id="r-{failed}".*?<em>failed</em>', made, re.DOTALL)
     assert f'<a href="#r-{failed}">seed 0</a> – <em>failed</em>' in made
@@ -165,7 +165,7 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
 
 def test_what_nobody_has_run_is_counted_and_its_cells_say_so() -> None:
     target, scale = TARGETS["split-cifar"], SCALES["pocket"]
-    made = page(Contents(found=(target_result(target, scale, {}),)))
+    made = page(Contents(targets=(target_result(target, scale, {}),)))
     jobs = len(target.jobs(scale))
     assert f"<b>{jobs}</b> not run yet" in made
     cells = sum(len(table.cells) for table in target.tables(scale))
@@ -200,12 +200,12 @@ def test_scales_have_a_section_each_and_state_spaces_are_drawn_once() -> None:
     scales = [SCALES[name] for name in ("pocket", "smoke")]
     every = [TARGETS[name] for name in names]
     shown = [target_result(target, scale, faking.results(every, scale)) for scale in scales for target in every]
-    made = page(Contents(found=tuple(shown)))
+    made = page(Contents(targets=tuple(shown)))
     for scale in ("pocket", "smoke"):
         assert f'<section class="scale" id="{scale}">' in made
         assert all(f'<section class="target" id="{scale}-{name}">' in made for name in names)
     assert made.count('class="space"') == 1
-    at = [made.index(text) for text in ('class="space"', 'id="smoke"', '<a href="#pocket-dynamics-simsiam">they')]
+    at = [made.index(text) for text in ('class="space"', 'id="smoke"', '<a href="#pocket-dynamics-simsiam">see')]
     assert at == sorted(at)
 
 
@@ -232,7 +232,7 @@ def test_every_target_has_its_place_and_all_of_them_at_the_pocket_scale_are_belo
     scale = SCALES["pocket"]
     results = faking.results(TARGETS.values(), scale)
     assert len(results) >= 500
-    made = page(Contents(found=tuple(target_result(target, scale, results) for target in TARGETS.values())))
+    made = page(Contents(targets=tuple(target_result(target, scale, results) for target in TARGETS.values())))
     assert len(made.encode()) < 3_000_000
     reader = TaskEvaluator()
     reader.feed(made)

@@ -60,7 +60,7 @@ def command(words: list[str]) -> Outcome:
     from phinets.runtime.files import atomic_write
 
     is_markdown = options.out.suffix.lower() == ".md"
-    content = (report_markdown(contents.found) if is_markdown else page(contents)).encode()
+    content = (report_markdown(contents.targets) if is_markdown else page(contents)).encode()
     atomic_write(options.out, content)
     document = {"page": str(options.out), "bytes": len(content), **_counts(contents)}
     return Outcome(
@@ -84,7 +84,7 @@ def _contents(options: Report) -> "Contents":
     match = match_results(gathered.results, TARGETS.values(), SCALES.values(), names, options.scale)
     own = {run.key for run in gathered.own}
     return Contents(
-        found=match.found,
+        targets=match.targets,
         own=gathered.own,
         others={name: r for name, r in gathered.results.items() if name in match.unmatched and name not in own},
         unfinished=gathered.unfinished,
@@ -95,10 +95,10 @@ def _contents(options: Report) -> "Contents":
 
 def _counts(contents: "Contents") -> dict[str, Any]:
     """The numbers of scales, targets, claims and results on the page."""
-    verdicts = [claim.verdict for found in contents.found for claim in found.claims]
+    verdicts = [claim.verdict for target in contents.targets for claim in target.claims]
     return {
-        "scales": list(dict.fromkeys(found.scale.name for found in contents.found)),
-        "targets": list(dict.fromkeys(found.target.name for found in contents.found)),
+        "scales": list(dict.fromkeys(target.scale.name for target in contents.targets)),
+        "targets": list(dict.fromkeys(target.target.name for target in contents.targets)),
         "claims": {word: verdicts.count(word) for word in ("holds", "does not hold", "can't tell")},
         "results": len(contents.results),
         "others": len(contents.others),

@@ -15,10 +15,10 @@ from phinets.paper.numbers import paper_numbers
 def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
     """The paper's figures of a learner (ResNet-18 on its GPU), and their ratios to its SimSiam; None without any.
 
-    The table of times has a single X-PhiNet, taken for the MSE one: of the other there is the memory alone.
+    The table of times has a single X-PhiNet, which counts as the MSE one; the other one has its memory alone.
     """
-    gigabytes, reference_gigabytes = (_printed("memory", batch, name) for name in (method, REFERENCE))
-    hours, reference_hours = (_printed("time", batch, name) for name in (method, REFERENCE))
+    gigabytes, reference_gigabytes = (_paper_number("memory", batch, name) for name in (method, REFERENCE))
+    hours, reference_hours = (_paper_number("time", batch, name) for name in (method, REFERENCE))
     if gigabytes is None and hours is None:
         return None
     return {
@@ -29,7 +29,7 @@ def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
     }
 
 
-def _printed(table: str, batch: int, method: str) -> float | None:
+def _paper_number(table: str, batch: int, method: str) -> float | None:
     own = {LEARNERS[name]: cell.mean for (row, name), cell in paper_numbers(table).items() if row == f"batch {batch}"}
     return own.get(method)
 
@@ -47,24 +47,24 @@ def cost_rows(costs: Iterable[Cost]) -> list[dict[str, Any]]:
 
 
 Column = tuple[str, Callable[[Mapping[str, Any]], str]]
-"""A heading, and what stands below it in the line of a row."""
+"""A heading, and the text below it for a row."""
 
 
 def memory_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Memory at the worst moment of a step, by batch size and learner."""
     unit, size = ("GB", 1e9) if max((row["bytes"] or 0 for row in rows), default=0) >= 1e9 else ("MB", 1e6)
 
-    def taken(row: Mapping[str, Any]) -> str:
-        return _told(row, row["bytes"] and row["bytes"] / size, 2 if unit == "GB" else 1)
+    def memory(row: Mapping[str, Any]) -> str:
+        return _measured_number(row, row["bytes"] and row["bytes"] / size, 2 if unit == "GB" else 1)
 
-    columns: list[Column] = [(unit, taken), ("× SimSiam", lambda row: _number(row["memory_to_simsiam"], 2))]
+    columns: list[Column] = [(unit, memory), ("× SimSiam", lambda row: _number(row["memory_to_simsiam"], 2))]
     return _table("Memory of a step", rows, columns + _paper_columns(rows, "GB", "gigabytes", "memory_to_simsiam"))
 
 
 def time_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Time of a step, and of the paper's run if all its steps took as long, by batch size and learner."""
     columns: list[Column] = [
-        ("ms", lambda row: _told(row, row["seconds"] and 1000 * row["seconds"], 1)),
+        ("ms", lambda row: _measured_number(row, row["seconds"] and 1000 * row["seconds"], 1)),
         ("× SimSiam", lambda row: _number(row["time_to_simsiam"], 2)),
         ("extra-\npolated h", lambda row: _number(row["hours_800_epochs"], 2)),
     ]
@@ -95,7 +95,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Colu
     return table
 
 
-def _told(row: Mapping[str, Any], value: float | None, places: int) -> str:
+def _measured_number(row: Mapping[str, Any], value: float | None, places: int) -> str:
     """A measured number, or why there is none."""
     return "out of memory" if row["out_of_memory"] else _number(value, places)
 

@@ -18,17 +18,17 @@ def curves_png(record: RunRecord) -> bytes:
 
 
 def curves(record: RunRecord) -> Figure:
-    """Three panels over the steps of a run; kNN over the images seen, where looks are planned by them."""
+    """Three panels over the steps of a run; kNN over the images seen, where evaluations are planned by images."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     losses, accuracy, health = figure.subplots(1, 3)
     steps = [row for row in record.journal if row["kind"] == "step"]
-    looks = [row for row in record.journal if row["kind"] == "eval"]
+    evals = [row for row in record.journal if row["kind"] == "eval"]
     for axes in (losses, accuracy, health):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)
     _losses(losses, steps)
-    _accuracy(accuracy, looks, record)
-    _health(health, looks)
+    _accuracy(accuracy, evals, record)
+    _health(health, evals)
     summary = record.summary
     figure.suptitle(f"{summary.method} · {summary.backbone} · {summary.data} · seed {summary.seed}", color=INK)
     return figure
@@ -41,10 +41,10 @@ def _losses(axes: Axes, steps: list[dict[str, Any]]) -> None:
         smooth_line(axes, x, np.array([row[name] for row in steps]), name, TERMS[name])
 
 
-def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> None:
+def _accuracy(axes: Axes, evals: list[dict[str, Any]], record: RunRecord) -> None:
     axes.set_title("kNN accuracy while learning (%)")
-    seen = [row for row in looks if "knn" in row]
-    if not seen:
+    rows = [row for row in evals if "knn" in row]
+    if not rows:
         axes.text(0.5, 0.5, "no labels", transform=axes.transAxes, ha="center", color=FAINT)
         return
     planned = record.config.evaluation.eval_at_images
@@ -52,11 +52,11 @@ def _accuracy(axes: Axes, looks: list[dict[str, Any]], record: RunRecord) -> Non
     if planned:
         axes.set_xlabel("images seen")
         axes.set_xscale("log" if _is_geometric(planned) else "linear")
-    axes.plot([r[count] for r in seen], [r["knn"] for r in seen], color=FAST, marker="o", markersize=3)
+    axes.plot([row[count] for row in rows], [row["knn"] for row in rows], color=FAST, marker="o", markersize=3)
     for name, level in (("untrained", record.summary.knn_untrained), ("raw pixels", record.summary.knn_pixels)):
         if level is not None:
             axes.axhline(level, color=FAINT, linestyle="--", linewidth=1)
-            axes.text(seen[0][count], level, f" {name} {level:.1f}", color=INK, fontsize=8, va="bottom")
+            axes.text(rows[0][count], level, f" {name} {level:.1f}", color=INK, fontsize=8, va="bottom")
     axes.set_ylim(bottom=0)
 
 
@@ -71,14 +71,14 @@ def _unevenness(rising: np.ndarray) -> float:
     return float(gaps.std() / gaps.mean()) if len(gaps) > 1 else 0.0
 
 
-def _health(axes: Axes, looks: list[dict[str, Any]]) -> None:
+def _health(axes: Axes, evals: list[dict[str, Any]]) -> None:
     axes.set_title("collapse meter")
-    x = [row["step"] for row in looks]
-    axes.plot(x, [row["spread"] for row in looks], color=FAST)
+    x = [row["step"] for row in evals]
+    axes.plot(x, [row["spread"] for row in evals], color=FAST)
     axes.set_ylabel("std·√d of codes", color=FAST)
     axes.set_ylim(0, 1.15)
     rank = axes.twinx()
-    rank.plot(x, [row["effective_rank"] for row in looks], color=SLOW)
+    rank.plot(x, [row["effective_rank"] for row in evals], color=SLOW)
     rank.set_ylabel("effective rank", color=SLOW)
     rank.set_ylim(bottom=0)
     rank.spines["top"].set_visible(False)

@@ -27,7 +27,7 @@ class FeatureMap:
     names: Sequence[str]
     """Which images they are."""
     labels: Sequence[str]
-    """Their classes, empty where nobody said."""
+    """Their classes, empty where unknown."""
     axes: tuple[str, str]
     title: str
     thumbnails: Sequence[tuple[int, NDArray[np.uint8]]] = ()
@@ -76,11 +76,11 @@ ROWS, PICTURES = 300, 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class LabeledImage:
-    """An image to look at."""
+    """An image of a sheet."""
 
     name: str
     label: str
-    """Its class, empty where nobody said."""
+    """Its class, empty where unknown."""
     picture: NDArray[np.uint8]
     """(height, width, 3)."""
 
@@ -95,7 +95,7 @@ class Query:
 
 
 def same_class(one: LabeledImage, other: LabeledImage) -> bool | None:
-    """Whether two images are of one class; None where it is not known of both."""
+    """Whether two images are of one class; None where one is unknown."""
     return one.label == other.label if one.label and other.label else None
 
 
@@ -110,7 +110,7 @@ def neighbor_rows(queries: Sequence[Query]) -> list[list[str]]:
 
 
 def require_sheet_size(rows: int, columns: int) -> None:
-    """Refuse a sheet that nobody could look at."""
+    """Refuse a sheet that is too large."""
     if rows > ROWS or rows * columns > PICTURES:
         raise UserError(
             f"a sheet of {rows} rows with {columns} pictures each is too large: it has room for {ROWS} rows and "

@@ -58,45 +58,45 @@ class Line:
         return any(cell is not None and cell.paper for cell in self.cells)
 
 
-def lines(found: TableResult) -> tuple[Line, ...]:
+def lines(result: TableResult) -> tuple[Line, ...]:
     """The rows, in the paper's order."""
-    at, places = found.at, _places(found)
+    at, places = result.at, _places(result)
     texts = {place: _cell_text(cell, places) for place, cell in at.items()}
-    columns = found.table.columns
+    columns = result.table.columns
     return tuple(
-        Line(name=row, cells=tuple(texts.get((row, column)) for column in columns)) for row in found.table.rows
+        Line(name=row, cells=tuple(texts.get((row, column)) for column in columns)) for row in result.table.rows
     )
 
 
-def title(found: TableResult) -> str:
+def title(result: TableResult) -> str:
     """With the unit."""
-    return f"{found.table.title} ({found.table.unit})" if found.table.unit else found.table.title
+    return f"{result.table.title} ({result.table.unit})" if result.table.unit else result.table.title
 
 
-def headings(found: TableResult) -> tuple[str, ...]:
+def headings(result: TableResult) -> tuple[str, ...]:
     """What the columns are, then their names."""
-    return f"{found.table.columns_are} →" if found.table.columns_are else "", *found.table.columns
+    return f"{result.table.columns_are} →" if result.table.columns_are else "", *result.table.columns
 
 
-def legend(found: TableResult) -> str:
+def legend(result: TableResult) -> str:
     """How to read the cells, as far as there is something to read."""
-    if isinstance(found.cells[0].cell.jobs[0], DynamicsJob):
+    if isinstance(result.cells[0].cell.jobs[0], DynamicsJob):
         return "Whether each statement holds."
-    said = ["Mean ± standard deviation over seeds (their number)"]
-    if any(cell.best for cell in found.cells):
-        said.append(f"bold: overlaps with the best of its {found.table.best_in}")
-    if any(cell.lost for cell in found.cells):
-        said.append(f"{LOST_MARK}k: k seeds collapsed or diverged; collapsed ones are in the mean")
-    if any(cell.failed for cell in found.cells):
-        said.append(f"{FAILED_MARK}k: k seeds failed")
-    if any(cell.printed is not None for cell in found.cells):
-        said.append("below: the paper's")
-    return "; ".join(said) + "."
+    texts = ["Mean ± standard deviation over seeds (their number)"]
+    if any(cell.best for cell in result.cells):
+        texts.append(f"bold: overlaps with the best of its {result.table.best_in}")
+    if any(cell.lost for cell in result.cells):
+        texts.append(f"{LOST_MARK}k: k seeds collapsed or diverged; collapsed ones are in the mean")
+    if any(cell.failed for cell in result.cells):
+        texts.append(f"{FAILED_MARK}k: k seeds failed")
+    if any(cell.printed is not None for cell in result.cells):
+        texts.append("below: the paper's")
+    return "; ".join(texts) + "."
 
 
-def _places(found: TableResult) -> int:
+def _places(result: TableResult) -> int:
     """Decimals of ours: as many as the paper's, more where all numbers are small."""
-    largest = max((abs(cell.mean) for cell in found.cells if cell.mean is not None), default=1.0)
+    largest = max((abs(cell.mean) for cell in result.cells if cell.mean is not None), default=1.0)
     return PAPER_PLACES - (math.floor(math.log10(largest)) if 0 < largest < 1 else 0)
 
 
@@ -132,12 +132,12 @@ def _with_spread(mean: float, spread: float | None, places: int) -> str:
     return f"{mean:.{places}f}" if spread is None else f"{mean:.{places}f} ± {spread:.{places}f}"
 
 
-def claim_line(found: ClaimResult) -> tuple[str, ...]:
+def claim_line(result: ClaimResult) -> tuple[str, ...]:
     """What stands below `CLAIM_HEADINGS`."""
-    claim, effect = found.claim, found.effect
+    claim, effect = result.claim, result.effect
     seeds = NONE if effect is None else str(effect.seeds)
-    rule = f"{claim.rule.describe()}. {found.why}"
-    return found.verdict, claim.says, claim.where, effect_words(effect), seeds, str(found.lost), rule
+    rule = f"{claim.rule.describe()}. {result.why}"
+    return result.verdict, claim.says, claim.where, effect_words(effect), seeds, str(result.lost), rule
 
 
 def effect_words(effect: Effect | None) -> str:
@@ -156,13 +156,13 @@ def _signed(value: float) -> str:
 def tally(claims: Sequence[ClaimResult]) -> str:
     """How many claims have each verdict."""
     words = [claim.verdict for claim in claims]
-    return ", ".join(f"{words.count(word)} {said}" for word, said in VERDICTS.items())
+    return ", ".join(f"{words.count(word)} {text}" for word, text in VERDICTS.items())
 
 
-def about(found: TargetResult) -> str:
+def about(target: TargetResult) -> str:
     """Where the paper has it, at which scale it was run, and how much of it there is."""
-    failed = sum(result.failed is not None for result in found.results.values())
-    missing = sum(cell.missing for table in found.tables for cell in table.cells)
-    said = [found.target.place, f"scale {found.scale.name}", f"runs done: {len(found.results) - failed}"]
-    said += [f"failed: {failed}"] * bool(failed) + [f"numbers still to come: {missing}"] * bool(missing)
-    return "; ".join(said) + "."
+    failed = sum(result.failed is not None for result in target.results.values())
+    missing = sum(cell.missing for table in target.tables for cell in table.cells)
+    texts = [target.target.place, f"scale {target.scale.name}", f"runs done: {len(target.results) - failed}"]
+    texts += [f"failed: {failed}"] * bool(failed) + [f"numbers still to come: {missing}"] * bool(missing)
+    return "; ".join(texts) + "."

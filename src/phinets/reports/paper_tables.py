@@ -56,39 +56,39 @@ ESCAPES = str.maketrans(
 """Letters that mean something to LaTeX, or nothing; brackets, since after a line's end they would be its options."""
 
 
-def report_markdown(found: Sequence[TargetResult]) -> str:
+def report_markdown(results: Sequence[TargetResult]) -> str:
     """A whole document: how many claims hold, by target, and then every target."""
-    claims = [claim for one in found for claim in one.claims]
-    overview = [(f"{one.target.title} ({one.scale.name})", str(len(one.claims)), tally(one.claims)) for one in found]
+    claims = [claim for one in results for claim in one.claims]
+    overview = [(f"{one.target.title} ({one.scale.name})", str(len(one.claims)), tally(one.claims)) for one in results]
     return "\n\n".join(
         (
             "# The paper, re-run",
             f"Of {len(claims)} claims {tally(claims)}.",
             _markdown_table(("target", "claims", "verdicts"), overview),
-            markdown(found),
+            markdown(results),
         )
     )
 
 
-def markdown(found: Sequence[TargetResult]) -> str:
+def markdown(results: Sequence[TargetResult]) -> str:
     """A section for each target: its tables, ours above the paper's, and its claims with their verdicts."""
-    return "\n".join(_section(one) for one in found)
+    return "\n".join(_section(one) for one in results)
 
 
-def _section(found: TargetResult) -> str:
-    blocks = [f"## {_capital(found.target.title)}", f"`{found.target.name}`: {about(found)}"]
-    blocks += [found.target.notes] if found.target.notes else []
-    for table in found.tables:
+def _section(result: TargetResult) -> str:
+    blocks = [f"## {_capital(result.target.title)}", f"`{result.target.name}`: {about(result)}"]
+    blocks += [result.target.notes] if result.target.notes else []
+    for table in result.tables:
         rows = _rows(table, lambda text, bold: f"**{text}**" if bold else text, "*paper*")
         blocks += [f"**{title(table)}**", _markdown_table(headings(table), rows), legend(table)]
-    if found.claims:
-        blocks.append(_markdown_table(CLAIM_HEADINGS, [claim_line(claim) for claim in found.claims]))
+    if result.claims:
+        blocks.append(_markdown_table(CLAIM_HEADINGS, [claim_line(claim) for claim in result.claims]))
     return "\n\n".join(blocks) + "\n"
 
 
-def _rows(found: TableResult, write: Callable[[str, bool], str], paper: str) -> Iterator[Sequence[str]]:
+def _rows(result: TableResult, write: Callable[[str, bool], str], paper: str) -> Iterator[Sequence[str]]:
     """Rows of text, the paper's numbers below ours; `write` takes a text and whether it is bold."""
-    for line in lines(found):
+    for line in lines(result):
         texts = [(cell.ours, cell.result.best, cell.marks) if cell else ("", False, "") for cell in line.cells]
         yield write(line.name, False), *(write(ours, best) + write(marks, False) for ours, best, marks in texts)
         if line.has_paper:
@@ -104,31 +104,31 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def csv_lines(found: Sequence[TargetResult]) -> list[list[str]]:
+def csv_lines(results: Sequence[TargetResult]) -> list[list[str]]:
     """A line for each cell, numbers in full: one table of all tables."""
-    cells = [(one, table, cell) for one in found for table in one.tables for cell in table.cells]
+    cells = [(one, table, cell) for one in results for table in one.tables for cell in table.cells]
     return [list(CELL_COLUMNS), *([_plain(value) for value in _cell_values(*place)] for place in cells)]
 
 
-def _cell_values(found: TargetResult, table: TableResult, cell: CellResult) -> tuple[object, ...]:
+def _cell_values(result: TargetResult, table: TableResult, cell: CellResult) -> tuple[object, ...]:
     of, paper = cell.cell, cell.printed
     printed = (None, None, None) if paper is None else (paper.mean, paper.spread, paper.bold)
-    where = (found.target.name, found.scale.name, table.table.name, of.row, of.column, of.measure, table.table.unit)
+    where = (result.target.name, result.scale.name, table.table.name, of.row, of.column, of.measure, table.table.unit)
     counts = (cell.n, len(cell.values), cell.lost, cell.failed, cell.missing, cell.best)
     return (*where, cell.mean, cell.spread, *counts, *printed, ";".join(map(_plain, cell.values)))
 
 
-def claim_csv_lines(found: Sequence[TargetResult]) -> list[list[str]]:
+def claim_csv_lines(results: Sequence[TargetResult]) -> list[list[str]]:
     """A line for each claim, numbers in full."""
-    claims = [(one, claim) for one in found for claim in one.claims]
+    claims = [(one, claim) for one in results for claim in one.claims]
     return [list(CLAIM_COLUMNS), *([_plain(value) for value in _claim_values(*place)] for place in claims)]
 
 
-def _claim_values(found: TargetResult, judged: ClaimResult) -> tuple[object, ...]:
-    claim, effect = judged.claim, judged.effect
+def _claim_values(result: TargetResult, claim_result: ClaimResult) -> tuple[object, ...]:
+    claim, effect = claim_result.claim, claim_result.effect
     measured = (None,) * 5 if effect is None else (effect.size, effect.low, effect.high, effect.unit, effect.seeds)
-    where = (found.target.name, found.scale.name, claim.name, claim.says, claim.where, judged.verdict)
-    return (*where, *measured, judged.lost, claim.rule.describe(), judged.why)
+    where = (result.target.name, result.scale.name, claim.name, claim.says, claim.where, claim_result.verdict)
+    return (*where, *measured, claim_result.lost, claim.rule.describe(), claim_result.why)
 
 
 def _plain(value: object) -> str:
@@ -138,10 +138,10 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def latex(found: Sequence[TargetResult]) -> str:
+def latex(results: Sequence[TargetResult]) -> str:
     """All tables, and a table of the claims, of some targets, to be read by `\\input`."""
     blocks = [HEAD]
-    for one in found:
+    for one in results:
         blocks.append(f"% {one.target.name}: {' '.join(about(one).split())}\n")
         blocks += [_latex_table(table) for table in one.tables]
         if one.claims:
@@ -155,13 +155,13 @@ def escape(text: str) -> str:
     return re.sub(r"(?<!\w)-(?=\d)", "−", text).translate(ESCAPES)
 
 
-def _latex_table(found: TableResult) -> str:
+def _latex_table(result: TableResult) -> str:
     def write(text: str, bold: bool) -> str:
         return rf"\textbf{{{escape(text)}}}" if bold else escape(text)
 
-    rows = _rows(found, write, r"\quad\textit{paper}")
-    n = len(found.table.columns)
-    return _latex_float(f"{title(found)}. {legend(found)}", "l" + "r" * n, headings(found), rows, fit=n > NARROW)
+    rows = _rows(result, write, r"\quad\textit{paper}")
+    n = len(result.table.columns)
+    return _latex_float(f"{title(result)}. {legend(result)}", "l" + "r" * n, headings(result), rows, fit=n > NARROW)
 
 
 def _latex_float(caption: str, columns: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, fit: bool) -> str:
@@ -174,9 +174,9 @@ def _latex_float(caption: str, columns: str, heads: Sequence[str], rows: Iterabl
     return f"{start}\n\\caption{{{escape(caption)}}}\n{tabular}\n\\end{{table}}\n"
 
 
-def show(console: Console, found: Sequence[TargetResult]) -> None:
+def show(console: Console, results: Sequence[TargetResult]) -> None:
     """Tables and claims on the terminal."""
-    for one in found:
+    for one in results:
         console.print()
         console.print(Text(_capital(one.target.title), style="bold"))
         console.print(Text(about(one), style="dim"))
@@ -186,20 +186,20 @@ def show(console: Console, found: Sequence[TargetResult]) -> None:
             console.print(_terminal_claims(one))
 
 
-def _terminal_table(console: Console, found: TableResult) -> Table:
+def _terminal_table(console: Console, result: TableResult) -> Table:
     """As the paper has it; rows as columns where that is narrower and the terminal too narrow."""
-    first, *names = headings(found)
-    rows = {line.name: tuple(map(_terminal_cell, line.cells)) for line in lines(found)}
-    table = _grid(found, first, names, rows)
+    first, *names = headings(result)
+    rows = {line.name: tuple(map(_terminal_cell, line.cells)) for line in lines(result)}
+    table = _grid(result, first, names, rows)
     needed = console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum
     if needed <= console.width or len(rows) >= len(names):
         return table
-    turned = {name: tuple(cells[n] for cells in rows.values()) for n, name in enumerate(names)}
-    return _grid(found, first.replace("→", "↓"), list(rows), turned)
+    transposed = {name: tuple(cells[n] for cells in rows.values()) for n, name in enumerate(names)}
+    return _grid(result, first.replace("→", "↓"), list(rows), transposed)
 
 
-def _grid(found: TableResult, first: str, names: Sequence[str], rows: Mapping[str, Sequence[Text]]) -> Table:
-    table = Table(title=Text(title(found)), caption=Text(legend(found)), title_justify="left", caption_justify="left")
+def _grid(result: TableResult, first: str, names: Sequence[str], rows: Mapping[str, Sequence[Text]]) -> Table:
+    table = Table(title=Text(title(result)), caption=Text(legend(result)), title_justify="left", caption_justify="left")
     table.add_column(Text(first), overflow="fold")
     for name in names:
         table.add_column(Text(name), justify="right", overflow="fold")
@@ -218,13 +218,13 @@ def _terminal_cell(cell: CellText | None) -> Text:
     return text
 
 
-def _terminal_claims(found: TargetResult) -> Table:
+def _terminal_claims(result: TargetResult) -> Table:
     """As narrow as a terminal is: the rules are in the files."""
-    table = Table(title=Text(f"Of {len(found.claims)} claims {tally(found.claims)}."), title_justify="left")
+    table = Table(title=Text(f"Of {len(result.claims)} claims {tally(result.claims)}."), title_justify="left")
     for heading in TERMINAL_COLUMNS:
         table.add_column(Text(heading), overflow="fold")
-    for claim in found.claims:
-        said = dict(zip(CLAIM_HEADINGS, claim_line(claim), strict=True))
+    for claim in result.claims:
+        texts = dict(zip(CLAIM_HEADINGS, claim_line(claim), strict=True))
         verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-        table.add_row(verdict, *(Text(said[heading]) for heading in TERMINAL_COLUMNS[1:]))
+        table.add_row(verdict, *(Text(texts[heading]) for heading in TERMINAL_COLUMNS[1:]))
     return table

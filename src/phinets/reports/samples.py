@@ -1,4 +1,4 @@
-"""Images beside the views that a learner is shown of them."""
+"""Images beside the views that a method trains on."""
 
 from collections.abc import Mapping, Sequence
 

@@ -20,7 +20,7 @@ def page(contents: Contents) -> str:
 
     The same contents give the same bytes.
     """
-    scales = build_scales(contents.found)
+    scales = build_scales(contents.targets)
     targets = [target for scale in scales for target in scale.targets]
     uses, results = collect_uses(targets), contents.results
     return (

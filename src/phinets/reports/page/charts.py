@@ -67,17 +67,17 @@ MAX_LETTERS = 45
 """Of all columns' names; more are written smaller."""
 
 
-def lines(found: TableResult) -> list[Chart]:
+def lines(result: TableResult) -> list[Chart]:
     """A line for each row, a chart for each measure.
 
     Columns stand side by side, since weight decay 0 has no place on an axis of powers.
     """
-    cells = [cell for cell in found.cells if cell.mean is not None or _paper(cell) is not None]
-    return [_measure_chart(found, measure) for measure in dict.fromkeys(cell.cell.measure for cell in cells)]
+    cells = [cell for cell in result.cells if cell.mean is not None or _paper(cell) is not None]
+    return [_measure_chart(result, measure) for measure in dict.fromkeys(cell.cell.measure for cell in cells)]
 
 
-def _measure_chart(found: TableResult, measure: str) -> Chart:
-    table, at = found.table, found.at
+def _measure_chart(result: TableResult, measure: str) -> Chart:
+    table, at = result.table, result.at
     columns = sort_columns(table.columns)
     cells = {row: [at.get((row, column)) for column in columns] for row in table.rows}
     rows = {row: line for row, line in cells.items() if any(c is not None and c.cell.measure == measure for c in line)}
@@ -196,7 +196,7 @@ def _merge_panels(table: PageTable, drawn_keys: set[tuple[str, ...]]) -> Grid:
         alike.setdefault(tuple(cell.keys[0] for cell in lines.values()), []).append(panel)
     fresh = {keys: panels for keys, panels in alike.items() if keys not in drawn_keys}
     drawn_keys.update(fresh)
-    of = "" if by_column else table.found.table.columns_are
+    of = "" if by_column else table.result.table.columns_are
     return {_panel_name(panels, of): grid[panels[0]] for panels in fresh.values()}
 
 
@@ -301,11 +301,11 @@ FIGURES: Mapping[str, tuple[str, tuple[Version, ...], Callable[[Version, float],
 """By the figure's label in the paper: title, for which equations it is drawn (SimSiam's are the same), how."""
 
 
-def state_spaces(found: TargetResult) -> list[Chart]:
+def state_spaces(result: TargetResult) -> list[Chart]:
     """The figures that a target's place names; all three where it names none of them."""
-    jobs = [job for table in found.tables for each in table.cells for job in each.cell.jobs]
+    jobs = [job for table in result.tables for each in table.cells for job in each.cell.jobs]
     sigma2 = next((job.sigma2 for job in jobs if isinstance(job, DynamicsJob)), 1.5)
-    labels = [label for label in FIGURES if label in found.target.place] or list(FIGURES)
+    labels = [label for label in FIGURES if label in result.target.place] or list(FIGURES)
     figures: list[Chart] = []
     for label in labels:
         title, versions, draw = FIGURES[label]

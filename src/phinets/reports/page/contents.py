@@ -24,7 +24,7 @@ class OwnRun(NamedTuple):
 class Contents:
     """All that the page shows."""
 
-    found: tuple[TargetResult, ...] = ()
+    targets: tuple[TargetResult, ...] = ()
     """In the order of the page; those of one scale lie together."""
     own: tuple[OwnRun, ...] = ()
     others: Mapping[str, Result] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Contents:
     @property
     def results(self) -> dict[str, Result]:
         """Every result by key, each once."""
-        of_targets = {key: result for found in self.found for key, result in found.results.items()}
+        of_targets = {key: result for target in self.targets for key, result in target.results.items()}
         return of_targets | dict(self.others) | {run.key: run.result for run in self.own}
 
 
@@ -49,7 +49,7 @@ MAX_SEEDS = 100
 class Match(NamedTuple):
     """Results of targets, and the keys that belong to no target at any scale."""
 
-    found: tuple[TargetResult, ...]
+    targets: tuple[TargetResult, ...]
     unmatched: frozenset[str]
 
 
@@ -77,7 +77,7 @@ def match_results(
     every = [_target_keys(target, scale, results, seeds) for scale in scales for target in targets]
     scale_names = scale_names or _own_scales(every)
     return Match(
-        found=tuple(
+        targets=tuple(
             target_result(target, scale, results)
             for target, scale, keys in every
             if scale.name in scale_names and (target.name in target_names if target_names else keys)

@@ -21,7 +21,7 @@ from phinets.reports.seeds import value_words
 class TargetSection:
     """The section of a target."""
 
-    found: TargetResult
+    result: TargetResult
     anchor: str
     claims: tuple[PageClaim, ...]
     tables: tuple[PageTable, ...]
@@ -45,31 +45,31 @@ class ScaleSection:
     targets: tuple[TargetSection, ...]
 
 
-def build_scales(found: Sequence[TargetResult]) -> list[ScaleSection]:
+def build_scales(results: Sequence[TargetResult]) -> list[ScaleSection]:
     """Each scale with its targets, in the order in which they come."""
-    firsts = {each.target.name: anchor(each) for each in reversed(found)}
+    firsts = {each.target.name: anchor(each) for each in reversed(results)}
     sections = []
-    for name, together in groupby(found, lambda each: each.scale.name):
+    for name, together in groupby(results, lambda each: each.scale.name):
         of = tuple(together)
         verdicts = claims(of)
         mine = {anchor(each): [claim for claim in verdicts if claim.at == anchor(each)] for each in of}
-        shown = tuple(_target(each, mine[anchor(each)], firsts[each.target.name]) for each in of)
-        sections.append(ScaleSection(name=name, claims=tuple(verdicts), targets=shown))
+        targets = tuple(_target(each, mine[anchor(each)], firsts[each.target.name]) for each in of)
+        sections.append(ScaleSection(name=name, claims=tuple(verdicts), targets=targets))
     return sections
 
 
-def _target(found: TargetResult, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
-    drawn, here = found.target.figure, anchor(found)
-    derived = [result for result in found.results.values() if isinstance(result.job, DynamicsJob)]
-    shown = tuple(tables(found))
+def _target(target: TargetResult, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
+    kind, here = target.target.figure, anchor(target)
+    derived = [result for result in target.results.values() if isinstance(result.job, DynamicsJob)]
+    page_tables = tuple(tables(target))
     return TargetSection(
-        found=found,
+        result=target,
         anchor=here,
         claims=tuple(verdicts),
-        tables=shown,
-        charts=tuple(each for table in found.tables for each in lines(table)) if drawn == "lines" else (),
-        panels=tuple(learning_panels(shown, found.results, large=drawn == "curves")),
-        spaces=tuple(state_spaces(found)) if drawn == "dynamics" and here == first else (),
+        tables=page_tables,
+        charts=tuple(each for table in target.tables for each in lines(table)) if kind == "lines" else (),
+        panels=tuple(learning_panels(page_tables, target.results, large=kind == "curves")),
+        spaces=tuple(state_spaces(target)) if kind == "dynamics" and here == first else (),
         drawn_at=first,
         statements=tuple(note for result in derived for note in result.notes.items()),
     )
@@ -126,9 +126,9 @@ def collect_uses(targets: Iterable[TargetSection]) -> Uses:
     used: dict[str, dict[tuple[str, str], None]] = {}
     measures: dict[str, dict[str, None]] = {}
     for target in targets:
-        for name in target.found.results:
-            scale.setdefault(name, target.found.scale.name)
-            used.setdefault(name, {})[target.anchor, target.found.target.name] = None
+        for name in target.result.results:
+            scale.setdefault(name, target.result.scale.name)
+            used.setdefault(name, {})[target.anchor, target.result.target.name] = None
         for cell in (cell for table in target.tables for cell in table.cells):
             for name in cell.keys:
                 measures.setdefault(name, {})[cell.result.cell.measure] = None
@@ -210,7 +210,7 @@ def facts(contents: Contents, results: Mapping[str, Result]) -> list[tuple[str, 
     """(what, value) for the head, in its order; unknown ones are left out."""
     environments = [result.environment for result in results.values() if result.environment]
     values = {
-        "scale": _list(found.scale.name for found in contents.found),
+        "scale": _list(target.scale.name for target in contents.targets),
         "machine": _list(str(each.get("device_name") or each.get("device")) for each in environments),
         "phinets": _list(each.get("phinets") for each in environments),
         "commit": _list((each.get("commit") or "")[:SHORT_COMMIT] for each in environments),

@@ -20,7 +20,7 @@ from phinets.reports.paper_cells import CellText, Line, effect_words, lines
 class PageTable:
     """A table, its rows in the paper's order."""
 
-    found: TableResult
+    result: TableResult
     anchor: str
     rows: tuple[Line, ...]
 
@@ -36,11 +36,11 @@ class PageTable:
         return counts.most_common(1)[0][0] if counts else ""
 
 
-def tables(found: TargetResult) -> list[PageTable]:
+def tables(result: TargetResult) -> list[PageTable]:
     """The tables of a target."""
     return [
-        PageTable(found=table, anchor=f"{anchor(found)}-{n}", rows=lines(table))
-        for n, table in enumerate(found.tables, 1)
+        PageTable(result=table, anchor=f"{anchor(result)}-{n}", rows=lines(table))
+        for n, table in enumerate(result.tables, 1)
     ]
 
 
@@ -78,7 +78,7 @@ class Bar(NamedTuple):
 class PageClaim:
     """A line of the overview."""
 
-    found: ClaimResult
+    result: ClaimResult
     anchor: str
     at: str
     """The anchor of its target."""
@@ -88,36 +88,36 @@ class PageClaim:
     @property
     def sign(self) -> str:
         """The name of its verdict's sign."""
-        return SIGNS[self.found.verdict]
+        return SIGNS[self.result.verdict]
 
     @property
     def interval(self) -> str:
         """The effect with its interval, in words: +1.32 [+0.40, +2.21] points."""
-        return with_minus_sign(effect_words(self.found.effect))
+        return with_minus_sign(effect_words(self.result.effect))
 
 
-def claims(found: Sequence[TargetResult]) -> list[PageClaim]:
+def claims(results: Sequence[TargetResult]) -> list[PageClaim]:
     """The claims of some targets, their bars on one axis for each unit."""
     reach: dict[str, float] = {}
-    for effect in (claim.effect for target in found for claim in target.claims):
+    for effect in (claim.effect for target in results for claim in target.claims):
         if effect is not None:
             reach[effect.unit] = max(reach.get(effect.unit, 0.0), *map(abs, (effect.low, effect.high, effect.size)))
     return [
         PageClaim(
-            found=claim,
+            result=claim,
             anchor=f"{anchor(target)}-{claim.claim.name}",
             at=anchor(target),
             target=target.target.name,
             bar=None if claim.effect is None else bar(claim.effect, reach[claim.effect.unit]),
         )
-        for target in found
+        for target in results
         for claim in target.claims
     ]
 
 
-def anchor(found: TargetResult) -> str:
+def anchor(result: TargetResult) -> str:
     """Where a target stands on the page."""
-    return f"{found.scale.name}-{found.target.name}"
+    return f"{result.scale.name}-{result.target.name}"
 
 
 def bar(effect: Effect, reach: float) -> Bar:
@@ -130,9 +130,9 @@ def bar(effect: Effect, reach: float) -> Bar:
     return Bar(*map(place, (effect.low, effect.high, effect.size)))
 
 
-def tally(shown: Iterable[PageClaim]) -> list[tuple[VerdictWord, str, int]]:
+def tally(claims: Iterable[PageClaim]) -> list[tuple[VerdictWord, str, int]]:
     """How many claims have each verdict: (word, sign, count)."""
-    words = [claim.found.verdict for claim in shown]
+    words = [claim.result.verdict for claim in claims]
     return [(word, sign, words.count(word)) for word, sign in SIGNS.items()]
 
 
