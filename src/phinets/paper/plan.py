@@ -63,7 +63,7 @@ class Table:
         return {(cell.row, cell.column): cell for cell in self.cells}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """A table or figure of the paper that can be re-run."""
 

@@ -83,25 +83,10 @@ ANCHOR_CLAIMS = (
 )  # fmt: skip
 
 TARGETS = (
-    Target(
-        name=EIGHT,
-        place="table tab:ablation_cifar5m_wd",
-        title="CIFAR-5m, eight epochs, by weight decay",
-        tables=_eight,
-        claims=EIGHT_CLAIMS,
-    ),
-    Target(
-        name=ONE,
-        place="table tab:ablation_cifar5m_wd_one",
-        title="CIFAR-5m, one epoch, by weight decay",
-        tables=_one,
-        claims=ONE_CLAIMS,
-    ),
-    Target(
-        name=ANCHOR,
-        place="table table:robust-c5m-aug",
-        title="an augmented anchor x on CIFAR-5m",
-        tables=_anchors,
-        claims=ANCHOR_CLAIMS,
-    ),
-)
+    Target(EIGHT, "table tab:ablation_cifar5m_wd", "CIFAR-5m, eight epochs, by weight decay",
+           tables=_eight, claims=EIGHT_CLAIMS),
+    Target(ONE, "table tab:ablation_cifar5m_wd_one", "CIFAR-5m, one epoch, by weight decay",
+           tables=_one, claims=ONE_CLAIMS),
+    Target(ANCHOR, "table table:robust-c5m-aug", "an augmented anchor x on CIFAR-5m",
+           tables=_anchors, claims=ANCHOR_CLAIMS),
+)  # fmt: skip

@@ -66,31 +66,13 @@ NOTE = (
 )
 OPEN = "The rows without a claim are questions that the paper leaves open."
 TARGETS = (
-    Target(
-        name="dynamics-flow",
-        place="figure figure:vecfield_PhiNet",
-        title="PhiNet's flow in four regimes of weight decay",
-        tables=_tables("dynamics-flow", "PhiNet's four regimes", FLOW),
-        claims=FLOW_CLAIMS,
-        figure="dynamics",
-        notes=f"{NOTE} {OPEN}",
-    ),
-    Target(
-        name="dynamics-simsiam",
-        place="figure figure:simsiam",
-        title="SimSiam's flow on the line",
-        tables=_tables("dynamics-simsiam", "SimSiam's two regimes", SIMSIAM),
-        claims=SIMSIAM_CLAIMS,
-        figure="dynamics",
-        notes=NOTE,
-    ),
-    Target(
-        name="dynamics-comparison",
-        place="figure figure:comparison",
-        title="SimSiam's flow beside PhiNet's",
-        tables=_tables("dynamics-comparison", "SimSiam beside PhiNet", COMPARISON),
-        claims=COMPARISON_CLAIMS,
-        figure="dynamics",
-        notes=f"{NOTE} {OPEN}",
-    ),
-)
+    Target("dynamics-flow", "figure figure:vecfield_PhiNet", "PhiNet's flow in four regimes of weight decay",
+           tables=_tables("dynamics-flow", "PhiNet's four regimes", FLOW), claims=FLOW_CLAIMS, figure="dynamics",
+           notes=f"{NOTE} {OPEN}"),
+    Target("dynamics-simsiam", "figure figure:simsiam", "SimSiam's flow on the line",
+           tables=_tables("dynamics-simsiam", "SimSiam's two regimes", SIMSIAM), claims=SIMSIAM_CLAIMS,
+           figure="dynamics", notes=NOTE),
+    Target("dynamics-comparison", "figure figure:comparison", "SimSiam's flow beside PhiNet's",
+           tables=_tables("dynamics-comparison", "SimSiam beside PhiNet", COMPARISON), claims=COMPARISON_CLAIMS,
+           figure="dynamics", notes=f"{NOTE} {OPEN}"),
+)  # fmt: skip

@@ -86,16 +86,9 @@ CLAIMS = tuple(
 )  # fmt: skip
 
 TARGETS = (
-    Target(
-        name="voc",
-        place="table table-voc",
-        title="detection transfer to VOC",
-        tables=_voc,
-        claims=CLAIMS,
-        notes=(
-            "The paper prints no spread, so its scale has one seed: no claim can be decided there without more. It "
-            "does not say how its MoCo v2 was trained: by MoCo v2's own recipe, for as many epochs as the others. "
-            "Small scales have images that the package draws, of which a third stands for VOC 07."
-        ),
-    ),
-)
+    Target("voc", "table table-voc", "detection transfer to VOC",
+           tables=_voc, claims=CLAIMS,
+           notes="The paper prints no spread, so its scale has one seed: no claim can be decided there without more. "
+                 "It does not say how its MoCo v2 was trained: by MoCo v2's own recipe, for as many epochs as the "
+                 "others. Small scales have images that the package draws, of which a third stands for VOC 07."),
+)  # fmt: skip
