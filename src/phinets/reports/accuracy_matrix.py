@@ -14,6 +14,7 @@ from rich.text import Text
 
 from phinets.config.continual import ReplayOptions
 from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord
+from phinets.reports.figures import decimal, short
 from phinets.reports.palette import INK, LEVELS
 
 HEAT = LinearSegmentedColormap.from_list("levels", LEVELS)
@@ -114,23 +115,18 @@ def _row(axes: Axes, y: float, values: NDArray[np.float64], scale: Normalize, ca
         text.set(fontstyle=style, in_layout=False)  # within the axes: the layout need not measure hundreds of them
 
 
-def short(name: str, most: int = 16) -> str:
-    """A name, shortened to fit."""
-    return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
 def _metric_lines(reading: AccuracyMatrix) -> tuple[str, str]:
     """The metrics of a matrix, in two lines."""
     forgetting = f"forgetting {_signed(reading.forgetting_max)} (max), {_signed(reading.forgetting_diag)} (diag)"
     transfer = f"transfer {_signed(reading.backward_transfer)} backward, {_signed(reading.forward_transfer)} forward"
-    return f"average {_plain(reading.average)} · {forgetting}", transfer
+    return f"average {decimal(reading.average)} · {forgetting}", transfer
 
 
 def matrix_table(reading: AccuracyMatrix, tasks: Sequence[str]) -> Table:
     """An accuracy matrix for a terminal: the task just learned bold, those to come dim, its metrics below."""
     lines = [
         "\n".join(_metric_lines(reading)),
-        f"average after each task {' '.join(_plain(value) for value in reading.stages)}",
+        f"average after each task {' '.join(decimal(value) for value in reading.stages)}",
     ]
     caption = "\n".join([*lines, reading.protocol])
     table = Table(title=f"{matrix_name(reading)}: accuracy (%) on each task", caption=caption, caption_justify="left")
@@ -149,11 +145,7 @@ def matrix_table(reading: AccuracyMatrix, tasks: Sequence[str]) -> Table:
 def _cells(row: Accuracies, came: int) -> list[Text]:
     styles = ["bold" if i == came - 1 else "dim" if i >= came else "" for i in range(len(row))]
     digits = 1 if len(row) <= FEW else 0
-    return [Text("–" if v is None else f"{v:.{digits}f}", style=s) for v, s in zip(row, styles, strict=True)]
-
-
-def _plain(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+    return [Text(decimal(v, digits), style=s) for v, s in zip(row, styles, strict=True)]
 
 
 def _signed(value: float | None) -> str:

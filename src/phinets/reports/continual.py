@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
 from phinets.config.record import AccuracyMatrix, ContinualRecord
-from phinets.reports.accuracy_matrix import matrix_figure, matrix_table, short, title
-from phinets.reports.figures import label_ends, png
+from phinets.reports.accuracy_matrix import matrix_figure, matrix_table, title
+from phinets.reports.figures import label_ends, png, short
 from phinets.reports.palette import FAINT, FAST, INK, SLOW
 from phinets.reports.seeds import Group, groups
 

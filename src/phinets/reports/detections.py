@@ -1,7 +1,7 @@
 """Tables and figures of a detection transfer."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from rich.table import Table
 from phinets.config.detection import DetectionRecord, DetectionSummary
 from phinets.detection.average_precision import Detections, Floats, GroundTruth
 from phinets.paper.numbers import paper_numbers
-from phinets.reports.figures import smooth_line
+from phinets.reports.figures import decimal, smooth_line
 from phinets.reports.palette import ARMS, INK, class_color
 
 MIN_SCORE = 0.5
@@ -40,9 +40,9 @@ def precision_table(summary: DetectionSummary) -> Table:
     for result in summary.detectors:
         of = result.precision[summary.metric]
         losses = f"{result.loss_first:.3f} → {result.loss_last:.3f}"
-        table.add_row(result.description, *(_percent(value) for value in (of.ap, of.ap50, of.ap75)), losses)
+        table.add_row(result.description, *(decimal(value) for value in (of.ap, of.ap50, of.ap75)), losses)
     for pretrained, of_paper in paper_precisions(summary.comparable).items() if summary.comparable else ():
-        table.add_row(f"paper, {summary.comparable}: {pretrained}", *map(_percent, of_paper), "")
+        table.add_row(f"paper, {summary.comparable}: {pretrained}", *map(decimal, of_paper), "")
     return table
 
 
@@ -63,7 +63,7 @@ def class_table(summary: DetectionSummary) -> Table:
         table.add_column(f"{name} AP50", justify="right")
     for label in summary.classes:
         numbers = [value for of in detectors.values() for value in (of.per_class[label], of.per_class50[label])]
-        table.add_row(label, *map(_percent, numbers))
+        table.add_row(label, *map(decimal, numbers))
     return table
 
 
@@ -116,7 +116,3 @@ def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence
         cell.text(
             left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": color, "pad": 0.4, "lw": 0}
         )
-
-
-def _percent(value: Any) -> str:
-    return "–" if value is None else f"{value:.1f}"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import matplotlib.patheffects as effects
 import numpy as np
@@ -12,14 +12,14 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
+from phinets.reports.figures import short
 from phinets.reports.palette import FAINT, FAST, INK, RIGHT, WRONG, class_color
 
 MAX_NAMES = 60
 """Classes that are named in the picture, the largest first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FeatureMap:
+class FeatureMap(NamedTuple):
     """Points of images on a plane."""
 
     points: NDArray[np.floating]
@@ -68,14 +68,11 @@ def _name(axes: Axes, points: NDArray[np.floating], name: str, color: str) -> No
     text.set_path_effects([effects.withStroke(linewidth=3, foreground="white")])
 
 
-LONGEST = 18
-"""Letters of a name that a picture has room for."""
 ROWS, PICTURES = 300, 1_000
 """What a sheet has room for: more rows would be more pixels than a picture file may have."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabeledImage:
+class LabeledImage(NamedTuple):
     """An image of a sheet."""
 
     name: str
@@ -85,8 +82,7 @@ class LabeledImage:
     """(height, width, 3)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Query:
+class Query(NamedTuple):
     """An image, and its neighbors, the nearest first."""
 
     image: LabeledImage
@@ -127,10 +123,10 @@ def neighbor_sheet(queries: Sequence[Query], title: str) -> Figure:
     figure = Figure(figsize=(1.25 * columns + 0.3, 1.5 * len(queries) + 0.7), layout="constrained")
     grid = figure.subplots(len(queries), columns, squeeze=False)
     for row, query in zip(grid, queries, strict=True):
-        _show(row[0], query.image, _short(query.image.label or query.image.name.rsplit("/", 1)[-1]), None)
+        _show(row[0], query.image, short(query.image.label or query.image.name.rsplit("/", 1)[-1], 18), None)
         for cell, (cosine, seen) in zip(row[1:], query.near, strict=False):
             color = {True: RIGHT, False: WRONG, None: None}[same_class(query.image, seen)]
-            _show(cell, seen, f"{cosine:.2f} {_short(seen.label)}".strip(), color)
+            _show(cell, seen, f"{cosine:.2f} {short(seen.label, 18)}".strip(), color)
         for cell in row[1 + len(query.near) :]:
             cell.set_axis_off()
     grid[0, 0].set_title("query", color=INK, fontsize=9)
@@ -144,7 +140,3 @@ def _show(cell: Axes, seen: LabeledImage, caption: str, color: str | None) -> No
     cell.set_xlabel(caption, fontsize=7, color=INK, labelpad=2)
     for side in cell.spines.values():
         side.set(visible=color is not None, linewidth=3, color=color or INK)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,4 +1,4 @@
-"""What figures share: their bytes as PNG, smoothed lines, and names beside the ends of lines."""
+"""What figures and tables share: PNG bytes, short names and numbers, smoothed lines, names beside the ends of lines."""
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
@@ -21,6 +21,16 @@ def png(figure: Figure, dpi: int = 120) -> bytes:
     file = BytesIO()
     figure.savefig(file, dpi=dpi, format="png")
     return file.getvalue()
+
+
+def short(name: str, most: int = 16) -> str:
+    """A name, shortened to fit."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def decimal(value: float | None, places: int = 1) -> str:
+    """A number with a number of decimals, or a dash."""
+    return "–" if value is None else f"{value:.{places}f}"
 
 
 def smooth_line(axes: Axes, x: Sequence[int], y: NDArray[np.float64], name: str, color: str) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from phinets.config.jobs import DynamicsJob
 from phinets.paper.findings import CellResult, ClaimResult, TableResult, TargetResult
@@ -17,8 +17,7 @@ VERDICTS: Mapping[VerdictWord, str] = {"holds": "hold", "does not hold": "do not
 CLAIM_HEADINGS = ("verdict", "claim", "place", "effect [95 % interval]", "seeds", "collapsed", "rule")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellText:
+class CellText(NamedTuple):
     """A cell in words."""
 
     result: CellResult
@@ -44,8 +43,7 @@ class CellText:
         return f"{self.value} ({self.seeds})" if self.seeds else self.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """A row of a table."""
 
     name: str

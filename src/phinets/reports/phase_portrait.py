@@ -22,20 +22,7 @@ from phinets.dynamics.phase_plane import (
     window_around,
 )
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
-from phinets.reports.palette import (
-    ALIVE,
-    BASINS,
-    BORDER,
-    COLLAPSE,
-    COLLAPSE_BASIN,
-    FAINT,
-    INK,
-    NULLCLINE,
-    SADDLE,
-    SINK,
-    SOURCE,
-    SYSTEM,
-)
+from phinets.reports import palette
 
 REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
 """The paper's four levels of weight decay."""
@@ -53,7 +40,7 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
     axes = figure.subplots()
     region = window or window_around([system], starts)
     plane(axes, system, region, starts or sample_starts(region))
-    axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=INK)
+    axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=palette.INK)
     legend(figure)
     return figure
 
@@ -65,8 +52,8 @@ def regimes(version: Version, sigma2: float) -> Figure:
         system = PhiNet(sigma2=sigma2, rho=rho, version=version)
         region = window_around([system])
         plane(axes, system, region, sample_starts(region))
-        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sink_count_of(system)}", color=INK)
-    figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=INK)
+        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sink_count_of(system)}", color=palette.INK)
+    figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=palette.INK)
     legend(figure)
     return figure
 
@@ -79,7 +66,7 @@ def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Seque
         rate(axes, system, region)
         for start in starts:
             run(axes, system, start)
-        axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=INK)
+        axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=palette.INK)
     return figure
 
 
@@ -101,12 +88,12 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
     above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     plane(above, system, region, starts)
     above.set(xlabel="")
-    above.set_title(title(system), color=INK)
+    above.set_title(title(system), color=palette.INK)
     below.set(yticks=[], ylim=(-1, 1))
     axis(below, simsiam, region)
     for start in starts:
         run(below, simsiam, start[0])
-    below.set_title(title(simsiam), color=INK)
+    below.set_title(title(simsiam), color=palette.INK)
     legend(figure)
     return figure
 
@@ -114,7 +101,12 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
 ASPECT = np.array([[1.5], [1.0]])
 """Approximate aspect ratio of the axes."""
 DASHES = (0, (5, 3))
-MARKS = {"sink": ("o", SINK), "saddle": ("D", SADDLE), "source": ("o", SOURCE), "degenerate": ("X", INK)}
+MARKS = {
+    "sink": ("o", palette.SINK),
+    "saddle": ("D", palette.SADDLE),
+    "source": ("o", palette.SOURCE),
+    "degenerate": ("X", palette.INK),
+}
 """Shape and color of each kind; only sinks are filled."""
 DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
 """Directions from a point to its label, preferred ones first."""
@@ -131,7 +123,7 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
     curves = _nullclines(axes, system, window)
     for saddle in (point for point in points if point.kind == "saddle"):
         for arm in stable_manifold(system, saddle, window):
-            axes.plot(*arm, color=BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
+            axes.plot(*arm, color=palette.BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
             curves.append(arm)
     for start in starts:
         curves.append(path(axes, system, start))
@@ -156,8 +148,8 @@ def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
 def color_of(sink: Equilibrium | None) -> str:
     """The color of a trajectory that ends in this sink, or in none."""
     if sink is None:
-        return INK
-    return COLLAPSE if sink.collapsed else ALIVE
+        return palette.INK
+    return palette.COLLAPSE if sink.collapsed else palette.ALIVE
 
 
 def arrow_on(axes: Axes, line: Floats, color: str) -> None:
@@ -187,16 +179,18 @@ def _field(axes: Axes, system: PhiNet, window: Window) -> None:
     points = window.corner[:, None] + shares * window.size[:, None]
     rate = system.flow(points) / window.size[:, None] * ASPECT
     direction = rate / np.maximum(np.linalg.norm(rate, axis=0), 1e-300)
-    axes.quiver(*points, *direction, angles="uv", pivot="mid", scale=38, width=0.0022, color=FAINT, alpha=0.7, zorder=1)
+    axes.quiver(
+        *points, *direction, angles="uv", pivot="mid", scale=38, width=0.0022, color=palette.FAINT, alpha=0.7, zorder=1
+    )
 
 
 def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
     """ψ̇ = 0 (the line ψ = 0 and a curve) solid, γ̇ = 0 dotted; returns the two curves."""
     psi = np.linspace(window.psi_min, window.psi_max, 1000)
     of_psi, of_gamma = psi_nullcline(system), np.stack([psi, gamma_nullcline(system, psi)])
-    axes.axvline(0, color=NULLCLINE, linewidth=1.8, zorder=2)
-    axes.plot(*of_psi, color=NULLCLINE, linewidth=1.8, zorder=2, gid="psi-nullcline")
-    axes.plot(*of_gamma, color=NULLCLINE, linewidth=2, linestyle=(0, (1, 1.5)), zorder=2, gid="gamma-nullcline")
+    axes.axvline(0, color=palette.NULLCLINE, linewidth=1.8, zorder=2)
+    axes.plot(*of_psi, color=palette.NULLCLINE, linewidth=1.8, zorder=2, gid="psi-nullcline")
+    axes.plot(*of_gamma, color=palette.NULLCLINE, linewidth=2, linestyle=(0, (1, 1.5)), zorder=2, gid="gamma-nullcline")
     return [of_psi, of_gamma]
 
 
@@ -204,9 +198,9 @@ def legend(figure: Figure) -> None:
     """The legend, in one line below the panels."""
     signs = [
         *(Line2D([], [], linestyle="", label=kind, **_sign(kind)) for kind in ("sink", "saddle")),
-        Line2D([], [], color=BORDER, linestyle=DASHES, label="border of basins"),
-        Line2D([], [], color=ALIVE, marker="*", label="learns"),
-        Line2D([], [], color=COLLAPSE, marker="*", label="collapses"),
+        Line2D([], [], color=palette.BORDER, linestyle=DASHES, label="border of basins"),
+        Line2D([], [], color=palette.ALIVE, marker="*", label="learns"),
+        Line2D([], [], color=palette.COLLAPSE, marker="*", label="collapses"),
     ]
     figure.legend(handles=signs, loc="outside lower center", ncols=len(signs), frameon=False, fontsize=9)
 
@@ -219,13 +213,13 @@ def _name(axes: Axes, window: Window, points: Sequence[Equilibrium], curves: Seq
     ink = np.concatenate([collapsed, spots, *lines])
     for spot, point in zip(spots, points, strict=True):
         if point.kind == "sink" and (np.abs(spot - 0.5) < 0.5).all():
-            ink = _put(axes, f"({_short(point.psi)}, {_short(point.gamma or 0.0)})", spot, ink, SINK)
+            ink = _put(axes, f"({_short(point.psi)}, {_short(point.gamma or 0.0)})", spot, ink, palette.SINK)
     for line, other, word in ((lines[0], lines[1], "ψ̇ = 0"), (lines[1], lines[0], "γ̇ = 0")):
         inner = line[((line > 0.08) & (line < 0.92)).all(axis=1)]
         if len(inner):
             rest = np.concatenate([spots, collapsed, other])
             free = np.linalg.norm(inner[:, None] - rest[None], axis=-1).min(axis=1)
-            ink = _put(axes, word, inner[int(free.argmax())], ink, NULLCLINE)
+            ink = _put(axes, word, inner[int(free.argmax())], ink, palette.NULLCLINE)
 
 
 def _even(line: Floats) -> Floats:
@@ -266,7 +260,7 @@ def rate(axes: Axes, system: SimSiam, window: Window) -> None:
     psi = np.linspace(window.psi_min, window.psi_max, 600)
     highest = 4 * system.tau**3 / (27 * system.s**2)  # of {τ − sψ}ψ², at ψ = 2τ/3s
     axes.set_ylim(-0.9 * highest, 1.5 * highest)
-    axes.plot(psi, system.flow(psi[None])[0], color=SYSTEM["simsiam"], linewidth=2, zorder=3)
+    axes.plot(psi, system.flow(psi[None])[0], color=palette.SYSTEM["simsiam"], linewidth=2, zorder=3)
     axes.set_ylabel("ψ̇", rotation=0)
     axis(axes, system, window)
     _kinds(axes, system, window)
@@ -277,7 +271,7 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
     """The line ψ̇ = 0: its equilibria, and an arrow between each two."""
     axes.set(xlim=(window.psi_min, window.psi_max), xlabel="ψ")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.axhline(0, color=FAINT, linewidth=1, zorder=1)
+    axes.axhline(0, color=palette.FAINT, linewidth=1, zorder=1)
     points = equilibria(system)
     wide = window.psi_max - window.psi_min
     ends = [window.psi_min, *(point.psi for point in points), window.psi_max]
@@ -303,7 +297,14 @@ def run(axes: Axes, system: SimSiam, start: float) -> None:
 
 
 def _arrow(axes: Axes, start: float, end: float) -> None:
-    style = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.4, "mutation_scale": 13, "shrinkA": 0, "shrinkB": 0}
+    style = {
+        "arrowstyle": "-|>",
+        "color": palette.INK,
+        "linewidth": 1.4,
+        "mutation_scale": 13,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
     axes.annotate("", (end, 0), (start, 0), arrowprops=style, zorder=4)
 
 
@@ -324,12 +325,12 @@ def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
     sources = [point.psi for point in points if point.kind == "source"]
     top = axes.get_ylim()[1]
     border = sources[0] if sources else window.psi_max
-    spans = [(window.psi_min, border, COLLAPSE, "collapses"), (border, window.psi_max, ALIVE, "learns")]
+    spans = [(window.psi_min, border, palette.COLLAPSE, "collapses"), (border, window.psi_max, palette.ALIVE, "learns")]
     for low, high, color, word in spans[: 1 + len(sources)]:
         axes.axvspan(low, high, ymin=0.93, ymax=1.0, color=color, alpha=0.25, linewidth=0)
         axes.text((low + high) / 2, 0.88 * top, word, color=color, fontsize=9, ha="center", va="top")
     if sources:
-        axes.plot([border, border], [0, top], color=FAINT, linestyle=":", linewidth=1.2, zorder=1)
+        axes.plot([border, border], [0, top], color=palette.FAINT, linestyle=":", linewidth=1.2, zorder=1)
 
 
 def basin_figure(maps: Sequence[Basins]) -> Figure:
@@ -346,7 +347,10 @@ def basin_figure(maps: Sequence[Basins]) -> Figure:
 
 def _panel(axes: Axes, basin_map: Basins) -> None:
     falling = sorted((sink.psi for sink in basin_map.sinks if not sink.collapsed), reverse=True)
-    colors = [COLLAPSE_BASIN if sink.collapsed else BASINS[falling.index(sink.psi)] for sink in basin_map.sinks]
+    colors = [
+        palette.COLLAPSE_BASIN if sink.collapsed else palette.BASINS[falling.index(sink.psi)]
+        for sink in basin_map.sinks
+    ]
     psi, gamma, cmap = basin_map.psi, basin_map.gamma, ListedColormap(colors)
     labels = np.ma.masked_less(basin_map.labels, 0)
     axes.pcolormesh(
@@ -357,11 +361,11 @@ def _panel(axes: Axes, basin_map: Basins) -> None:
     axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
     for sink, share in zip(basin_map.sinks, basin_map.shares, strict=True):
         if sink.gamma is None:
-            axes.axvline(sink.psi, color=INK, linewidth=0.8, linestyle=":")
+            axes.axvline(sink.psi, color=palette.INK, linewidth=0.8, linestyle=":")
         _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * share:.1f} %", (psi, gamma))
     axes.set_title(
         f"{title(basin_map.system)}\n{100 * basin_map.non_collapsed:.1f} % of the starts do not collapse",
-        color=INK,
+        color=palette.INK,
         fontsize=11,
     )
 
@@ -370,7 +374,7 @@ def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarra
     """A sink and the share of its basin, if it lies in the box."""
     if all(values[0] <= x <= values[-1] for x, values in zip(at, reach, strict=True)):
         mark(axes, at, "sink")
-        axes.annotate(word, at, (7, 6), textcoords="offset points", color=INK, fontsize=9, zorder=9)
+        axes.annotate(word, at, (7, 6), textcoords="offset points", color=palette.INK, fontsize=9, zorder=9)
 
 
 LETTERS = {"phi": "φ", "psi": "ψ", "gamma": "γ", "slow": "slow encoder"}

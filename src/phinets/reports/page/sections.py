@@ -3,9 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from phinets.config.jobs import DynamicsJob, Result, RunJob
 from phinets.config.plain import flat, to_plain, without
@@ -17,8 +16,7 @@ from phinets.reports.page.tables import PageClaim, PageTable, anchor, claims, du
 from phinets.reports.seeds import value_words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetSection:
+class TargetSection(NamedTuple):
     """The section of a target."""
 
     result: TargetResult
@@ -36,8 +34,7 @@ class TargetSection:
     """The outcome of each statement on dynamics."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleSection:
+class ScaleSection(NamedTuple):
     """The section of a scale."""
 
     name: str
@@ -80,8 +77,7 @@ DEFAULT_METRICS = ("knn", "linear", "spread", "ap", "ap50", "ap75")
 """Numbers of a run that no table uses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRun:
+class PageRun(NamedTuple):
     """A line of the list of runs."""
 
     result: Result
@@ -98,8 +94,7 @@ class PageRun:
     """Which of the group's machines, from 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunGroup:
+class RunGroup(NamedTuple):
     """Runs of one kind on the same data at one scale."""
 
     name: str
@@ -111,8 +106,7 @@ class RunGroup:
     runs: tuple[PageRun, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uses:
+class Uses(NamedTuple):
     """What the page wants of results: the scale that they stand under, who asks them what."""
 
     scale: Mapping[str, str]

@@ -6,7 +6,6 @@ A cell has our value above the paper's, and the runs behind it; a claim has a ve
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import copysign, sqrt
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ from phinets.paper.rules import Effect, VerdictWord
 from phinets.reports.paper_cells import CellText, Line, effect_words, lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageTable:
+class PageTable(NamedTuple):
     """A table, its rows in the paper's order."""
 
     result: TableResult
@@ -74,8 +72,7 @@ class Bar(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageClaim:
+class PageClaim(NamedTuple):
     """A line of the overview."""
 
     result: ClaimResult
