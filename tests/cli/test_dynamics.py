@@ -130,7 +130,7 @@ def test_an_ending_may_be_written_large(name: str, begins: bytes, tmp_path: Path
         (["equilibria", "--tau", "0.5"], "--tau 0.5 is for simsiam"),
         (["equilibria", "--system", "x-phinet", "--kappa", "0"], "kappa is 0.0"),
         (["bifurcations", "--rho-min", "0.2", "--rho-max", "0.1"], "range of rho"),
-        (["basins", "--box", "1", "0", "0", "1"], "psi goes from 1.0 to 0.0"),
+        (["basins", "--box", "1", "0", "0", "1"], "psi is from 1.0 to 0.0"),
         (["basins", "--grid", "1"], "grid is 1"),
         (["basins", "--phi", "1"], "phi 1.0 does not apply"),
         (["basins", "--out", "map.txt"], ".npz"),

@@ -305,10 +305,10 @@ def test_rows_are_gamma_and_columns_psi() -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ({"psi_min": 1.0}, "psi goes from 1.0 to 0.5"),
-        ({"gamma_min": 3.0}, "gamma goes from 3.0 to 3.0"),
+        ({"psi_min": 1.0}, "psi is from 1.0 to 0.5"),
+        ({"gamma_min": 3.0}, "gamma is from 3.0 to 3.0"),
         ({"psi_max": float("nan")}, "psi_max is nan"),
-        ({"gamma_max": 1e9}, "stay within"),
+        ({"gamma_max": 1e9}, "must be within"),
     ],
 )
 def test_boxes_that_make_no_sense_are_refused(bad: dict[str, float], says: str) -> None:

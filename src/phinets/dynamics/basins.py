@@ -186,9 +186,9 @@ class Box:
         require_finite(self)
         for name, low, high in (("psi", self.psi_min, self.psi_max), ("gamma", self.gamma_min, self.gamma_max)):
             if low >= high:
-                raise UserError(f"the box is empty: its {name} goes from {low} to {high}. Give the smaller end first.")
+                raise UserError(f"the box is empty: its {name} is from {low} to {high}. Give the smaller end first.")
             if max(abs(low), abs(high)) > FARTHEST:
-                raise UserError(f"the box's {name} goes from {low} to {high}; stay within ±{FARTHEST:g}.")
+                raise UserError(f"the box's {name} is from {low} to {high}, but must be within ±{FARTHEST:g}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,7 @@ def sum_terms(formulas: Sequence[str], at: SymmetricWeights) -> Floats:
 
 
 def classify_terms(printed: Sequence[str], right: Sequence[str], at: SymmetricWeights) -> dict[str, str]:
-    """What each printed term is: `right` (it stands in the right equation), `sign` (its negative does), or `wrong`."""
+    """What each printed term is: `right` (it is in the right equation), `sign` (its negative does), or `wrong`."""
     operators = [(_commutator_of(formula), at.operator(formula)) for formula in right]
 
     def classify(formula: str) -> str:

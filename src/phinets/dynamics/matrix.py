@@ -1,7 +1,7 @@
 """The full matrix flows of linear networks: PhiNet, SimSiam, BYOL and X-PhiNet, for any width m and input width d.
 
 Inputs x ~ N(0, I) and views x₁, x₂ ~ N(x, σ²I) give E[x₁x₁ᵀ] = sI with s = 1 + σ², E[x₂x₁ᵀ] = E[xx₁ᵀ] = I. With targets
-T₁, T₂ that stand still while the loss is differentiated (stop-gradient), code Z = W_hW_f and
+T₁, T₂ that are held fixed while the loss is differentiated (stop-gradient), code Z = W_hW_f and
 
     L = ½E‖Zx₁ − T₁x₂‖² + ½E‖W_gZx₁ − T₂x‖²,    R₁ = sZ − T₁,    R₂ = sW_gZ − T₂,
 
@@ -70,7 +70,7 @@ class MatrixSimSiam(Parameters):
     """SimSiam's matrix flow with the target τW_f (Tian et al. 2021): no g, T₁ = τW_f.
 
     τ is held constant. For a slow target that is an approximation: it needs W_s = τW_f with one lasting τ in every
-    direction. `MatrixByol` has the true slow encoder, where τ moves, and ends at 1 wherever the weights settle.
+    direction. `MatrixByol` has the true slow encoder, where τ moves, and converges to 1 if the weights converge.
     """
 
     names: ClassVar[tuple[str, ...]] = ("W_f", "W_h")
@@ -99,7 +99,7 @@ class MatrixByol(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixXPhiNet(Parameters):
-    """X-PhiNet's matrix flow: PhiNet's whose second prediction aims at the slow encoder, T₁ = W_f and T₂ = W_s."""
+    """X-PhiNet's matrix flow: PhiNet's with the slow encoder as the second target, T₁ = W_f and T₂ = W_s."""
 
     names: ClassVar[tuple[str, ...]] = ("W_f", "W_g", "W_h", "W_s")
     kappa: float = 0.33
@@ -151,7 +151,7 @@ def pack(system: MatrixSystem, weights: Weights) -> Floats:
 
 
 def unpack(system: MatrixSystem, vector: Floats, like: Weights) -> dict[str, Floats]:
-    """The inverse of `pack`; `like` tells the shapes. Leading rows of a (…, n) array become leading axes."""
+    """The inverse of `pack`; `like` has the shapes. Leading rows of a (…, n) array become leading axes."""
     ends = np.cumsum([like[name].size for name in system.names])[:-1]
     pieces = np.split(vector, ends, axis=-1)
     return {

@@ -177,7 +177,7 @@ class PhiNetPhi(_Versioned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XPhiNet(_Versioned):
-    """X-PhiNet: Sim-2 aims at a slow encoder W_s that follows the fast one, Ẇ_s = κ(W_f − W_s).
+    """X-PhiNet: the target of Sim-2 is a slow encoder W_s that follows the fast one, Ẇ_s = κ(W_f − W_s).
 
     The loss ½E‖W_h W_f x⁽¹⁾ − SG(W_f x⁽²⁾)‖² + ½E‖W_g W_h W_f x⁽¹⁾ − SG(W_s x)‖² has the gradients
     ∇_f = W_hᵀE, ∇_h = E W_fᵀ with E = {s(I + W_gᵀW_g)W_h − I}W_f − W_gᵀW_s, and ∇_g = {sW_gW_hW_f − W_s}W_fᵀW_hᵀ.

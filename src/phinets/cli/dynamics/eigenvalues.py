@@ -60,7 +60,7 @@ def _gamma(point: "Equilibrium", digits: int) -> str:
 class BifurcationOptions(SystemOptions):
     """Every weight decay at which equilibria appear or change their kind, and the number of sinks between them.
 
-    The paper's names STRONG, MEDIUM, LIGHT and WEAK stand only for the number of sinks with ψ > 0 and ψ < 0.
+    The paper's names STRONG, MEDIUM, LIGHT and WEAK mean only the number of sinks with ψ > 0 and ψ < 0.
 
     Example: phinets dynamics bifurcations --version published --sigma2 1.5 --out diagram.png
     """

@@ -132,7 +132,7 @@ class TrainOptions(MatrixFlowOptions):
     rate: float = 0.02
     """The largest learning rate."""
     halvings: int = 2
-    """How often it is halved."""
+    """Number of times that the rate is halved."""
     time: float = 10.0
     """Length of the trajectory, above 0: learning rate times steps."""
     batch: int | None = None

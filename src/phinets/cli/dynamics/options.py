@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VERSIONS = {"published": None, "corrected": None}
 BOX = ("psi_min", "psi_max", "gamma_min", "gamma_max")
 RANDOM_START = {"dim": 4, "input_dim": 6, "scale": 1.0, "symmetric": False}
-"""Options of random weights with their defaults; none of them goes with a file of weights."""
+"""Options of random weights with their defaults; a file of weights excludes them."""
 
 
 @dataclass(frozen=True)
