@@ -64,7 +64,7 @@ def test_a_square_is_the_centre_of_the_picture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("torn.png", "truncated"), ("text.jpg", "none of JPEG"), ("nan.npy", "NaN"), ("cut.npy", "no whole array")],
+    [("torn.png", "truncated"), ("text.jpg", "none of JPEG"), ("nan.npy", "NaN"), ("cut.npy", "not a complete array")],
 )
 def test_a_bad_file_says_why(name: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(UnusableError, match=says):

@@ -16,8 +16,7 @@ from phinets.config.views import PLANS
 from phinets.data import Images
 from phinets.runtime import distributed
 from phinets.training.loader import MicroBatch, ViewLoader
-from phinets.views import BatchSlice, Views, make_views, random_stream
-from phinets.views.augment import central
+from phinets.views import BatchSlice, Views, make_views, random_stream, resize_squares
 
 
 class Replay:
@@ -94,7 +93,7 @@ class Replay:
         local = own - first
         selected = torch.empty(0, 3, size, size, dtype=torch.uint8)
         if len(own):
-            selected = resize(images.fetch(batch.rows[local]).images, size)
+            selected = resize_squares(images.fetch(batch.rows[local]).images, size)
         return own, selected, batch.views.second[local.to(batch.views.second.device)]
 
     def _in_order(self, items: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
@@ -119,13 +118,6 @@ def mixup_weight(seed: int, step: int, alpha: float) -> float:
     stream = random_stream(seed, "lambda", step)
     legacy = np.random.RandomState(stream.initial_seed())  # the generator whose numbers no version of numpy may change
     return float(legacy.beta(alpha, alpha))
-
-
-def resize(images: Tensor, size: int) -> Tensor:
-    """Images uint8 (n, 3, height, width) resized and center-cropped, as uint8 again."""
-    if images.shape[2:] == (size, size):
-        return images
-    return central(images, size, size).mul_(255).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def _join(new: Views, old: Views, join: Callable[[Tensor, Tensor], Tensor]) -> Views:

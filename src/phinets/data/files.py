@@ -18,7 +18,15 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Window
-from phinets.data.decode import UnusableError, decode_crops, decode_opened, open_picture, picture_size, printable
+from phinets.data.decode import (
+    UnusableError,
+    decode_crops,
+    decode_opened,
+    open_picture,
+    picture_size,
+    printable,
+    true_box,
+)
 from phinets.data.image_sets import BadImage, ImageBatch
 
 
@@ -104,8 +112,11 @@ def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
 
 
 def decode_square(path: str | Path, side: int) -> NDArray[np.uint8]:
-    """The picture in a file as uint8 (3, side, side), or UnusableError."""
-    return center(open_picture(path, side), side)
+    """The picture in a file as uint8 (3, side, side), or UnusableError.
+
+    It is decoded at its full size, so that it has the same features as a picture that was decoded before.
+    """
+    return center(open_picture(path), side)
 
 
 def decode_squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:
@@ -117,7 +128,7 @@ def decode_squares(pictures: Sequence[Image.Image | str | Path], side: int, firs
     def decode(place: int, picture: Image.Image | str | Path) -> NDArray[np.uint8]:
         try:
             if isinstance(picture, Image.Image):
-                return center(decode_opened(picture, side), side)
+                return center(decode_opened(picture), side)
             return decode_square(picture, side)
         except UnusableError as error:
             which = f"picture {place}" if isinstance(picture, Image.Image) else f"'{printable(picture)}'"
@@ -135,8 +146,9 @@ def center(picture: Image.Image, side: int) -> NDArray[np.uint8]:
 
     It is cut before it is resized: otherwise a strip of 1 × 60,000 pixels would grow with its other side.
     """
-    short = min(picture.size)
-    left, top = ((edge - short) / 2 for edge in picture.size)
+    left, top, right, bottom = true_box(picture)
+    short = min(right - left, bottom - top)
+    left, top = (left + right - short) / 2, (top + bottom - short) / 2
     resized = picture.resize((side, side), Image.Resampling.BICUBIC, box=(left, top, left + short, top + short))
     return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
@@ -156,7 +168,8 @@ def image_batches(pictures: ImageInput, side: int, batch_size: int) -> Iterator[
     """The pictures in batches of uint8 (n, 3, h, w).
 
     Opened pictures and files, of any size and mode, become squares of `side` pixels, as in `Files`. Arrays keep their
-    size: (n, 3, h, w) or (n, h, w, 3), or one such image; where both fit, channels first.
+    size, and `views.prepare` resizes them in the same way: (n, 3, h, w) or (n, h, w, 3), or one such image; where both
+    fit, channels first.
     """
     if isinstance(pictures, Image.Image | str | Path):
         pictures = [pictures]
@@ -214,4 +227,4 @@ def _tensor(array: Array) -> Tensor:
         whole = np.ascontiguousarray(array)
         return torch.from_numpy(whole if whole.flags.writeable else whole.copy())  # torch warns of read-only arrays
     except TypeError as error:
-        raise UserError(f"the pictures are {array.dtype}, but must be uint8 (0–255).") from error
+        raise UserError(f"the pictures are {np.asarray(array).dtype}, but must be uint8 (0–255).") from error

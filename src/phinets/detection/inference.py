@@ -17,7 +17,7 @@ from phinets.config.detection import DetectionConfig
 from phinets.config.errors import UserError, look_up
 from phinets.config.plain import from_plain
 from phinets.data.decode import CROP_OVERSAMPLING, ORIENTATION, SIDEWAYS, UnusableError, decode_opened
-from phinets.data.files import ImageInput, to_channels_first
+from phinets.data.files import ImageInput, image_batches
 from phinets.detection.average_precision import Detections, GroundTruth
 from phinets.detection.c4 import Detector
 from phinets.detection.loader import load_sample, resize_and_normalize, resized_size
@@ -71,7 +71,7 @@ class LoadedDetector:
         elif isinstance(image, Image.Image):
             yield self._detect_opened(image)
         else:
-            for pixels in to_channels_first(image):
+            for (pixels,) in image_batches(image, 1, 1):
                 yield self._detect_opened(Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy()))
 
     def _detect_opened(self, picture: Image.Image) -> Detections:

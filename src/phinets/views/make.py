@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from phinets.config.errors import UserError
@@ -106,6 +108,8 @@ def make_views(
 def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     """The evaluator's input: normalized floats, resized only if the size differs; of non-square images, the center.
 
+    Pillow resizes them, as it resizes pictures in files, so that a picture has the same features as array and as file.
+
     Args:
         images: uint8 (n, 3, height, width).
         plan: the plan whose mean and std normalize.
@@ -116,7 +120,22 @@ def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     """
     _require(images, size)
     side = size or min(images.shape[2:])
-    return central(images, side, side, (plan.mean, plan.std))
+    return central(resize_squares(images, side), side, side, (plan.mean, plan.std))
+
+
+def resize_squares(images: Tensor, side: int) -> Tensor:
+    """The central squares of uint8 images, resized by Pillow: (n, 3, height, width) → (n, 3, side, side)."""
+    height, width = images.shape[2:]
+    if height == width == side:
+        return images
+    short = min(height, width)
+    left, top = (width - short) / 2, (height - short) / 2
+    box = left, top, left + short, top + short
+    squares = [
+        np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BICUBIC, box))
+        for image in images.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    ]
+    return torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).contiguous().to(images.device)
 
 
 def _require(images: Tensor, size: int | None) -> None:
