@@ -130,7 +130,9 @@ def test_the_live_number_is_the_mean_of_the_tasks_own() -> None:
 
 
 def test_the_final_bank_is_that_of_each_task() -> None:
-    cut = Stream(tasks=tuple(replace(one, eval_train=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes)
+    cut = Stream(
+        tasks=tuple(replace(one, eval_train=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes
+    )
     capped = replace(reader(), evaluation=replace(JUDGING, final_bank=20))
     assert capped.evaluate(Flat(), 3) == reader(cut).evaluate(Flat(), 3)
 
