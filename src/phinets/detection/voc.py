@@ -93,19 +93,15 @@ def _require_size(root: ElementTree.Element, width: int, height: int) -> None:
     size = root.findtext("size/width"), root.findtext("size/height")
     if None in size:
         return
-    sides = tuple(_number(str(text)) for text in size)  # some tools write 640.0
-    if sides != (0, 0) and sides != (width, height):
+    try:
+        sides = tuple(float(str(text)) for text in size)  # some tools write 640.0
+    except ValueError:
+        sides = ()
+    if sides not in ((0, 0), (width, height)):
         raise UserError(
             f"its image has {size[0]} × {size[1]} pixels, but the image file has {width} × {height}. Restore the "
             "image it was made for"
         )
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _text(element: ElementTree.Element, name: str) -> str:
