@@ -177,6 +177,14 @@ def test_every_command_line_can_be_parsed(tmp_path: Path, monkeypatch: pytest.Mo
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("name", ["training.md", "dynamics.md"])
+def test_the_blocks_of_python_run(name: str) -> None:
+    blocks = re.findall(r"^```python$(.*?)^```", (ROOT / "docs" / name).read_text(), flags=re.M | re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, name, "exec"), {})
+
+
 @pytest.mark.slow
 def test_the_readme_s_training_loop_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
@@ -214,6 +222,13 @@ def test_every_module_and_name_exists() -> None:
         if not exists(dotted)
     }
     assert not faults, "\n".join(sorted(faults))
+
+
+def test_the_changelog_s_new_modules_exist() -> None:
+    section = (ROOT / "CHANGELOG.md").read_text().partition("Modules, without")[2].partition("## 0.1.0")[0]
+    rows = re.findall(r"^\| `(.*)` \| `([\w.]+)` \|$", section, flags=re.M)
+    assert len(rows) > 50
+    assert [new for _, new in rows if not exists(f"phinets.{new}")] == []
 
 
 def source_text(path: str) -> str:
