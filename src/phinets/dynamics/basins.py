@@ -73,7 +73,7 @@ def sinks_of(system: AnySystem) -> tuple[Equilibrium, ...]:
 
 
 def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Labels:
-    """The number of the sink that each state ends in, in the order of `sinks_of`, or UNDECIDED: (k, n) → (n,).
+    """The number of the sink that each state ends in, in the order of `sinks_of`, or NO_SINK: (k, n) → (n,).
 
     A state is integrated until it enters the trapping region of a sink. On PhiNet's plane every state ends in an
     equilibrium: |ψ| falls where it is large, and Dulac's function 1/ψ² gives div (flow/ψ²) = −s(1+γ²), less sψ² where
