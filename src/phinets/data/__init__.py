@@ -28,23 +28,9 @@ from phinets.data.locations import Source, first_line
 from phinets.data.shapes.dataset import shapes, shapes_stream
 
 __all__ = [
-    "DATA",
-    "PLACES",
-    "BadImage",
-    "BadImages",
-    "DataSplits",
-    "Files",
-    "ImageBatch",
-    "ImageSet",
-    "Images",
-    "InMemory",
-    "Order",
-    "batches",
-    "describe_data",
-    "fingerprint",
-    "load",
-    "load_task",
-]
+    "DATA", "PLACES", "BadImage", "BadImages", "DataSplits", "Files", "ImageBatch", "ImageSet", "Images", "InMemory",
+    "Order", "batches", "describe_data", "fingerprint", "load", "load_task",
+]  # fmt: skip
 
 DATA: Mapping[str, Source] = {
     "shapes": Source(shapes),

@@ -42,9 +42,6 @@ class NpzArray:
         if self.stream.read(1):  # zipfile compares the checksum at the end of the stream
             raise EOFError(f"{self.name} is longer than its header says")
 
-    def whole(self) -> NDArray[Any]:
-        return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.chunks(100_000)])
-
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[zipfile.ZipFile]:
@@ -96,7 +93,7 @@ def read_labels(archive: zipfile.ZipFile, name: str, n: int) -> NDArray[np.int64
             raise UserError(
                 f"'{archive.filename}' holds {array.dtype} {array.shape} under '{name}', not whole numbers ({n},)."
             )
-        labels = array.whole().reshape(n).astype(np.int64)
+        labels = np.concatenate(list(array.chunks(100_000))).reshape(n).astype(np.int64)
     if labels.min() < 0:
         raise UserError(f"'{archive.filename}' holds the label {labels.min()}, but labels count from 0.")
     return labels

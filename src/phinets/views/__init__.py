@@ -5,14 +5,6 @@ from phinets.views.make import BatchSlice, CropPlan, Views, make_views, prepare,
 from phinets.views.parameters import ViewParams, draw, random_stream
 
 __all__ = [
-    "BatchSlice",
-    "CropPlan",
-    "ViewParams",
-    "Views",
-    "apply",
-    "draw",
-    "make_views",
-    "prepare",
-    "random_stream",
+    "BatchSlice", "CropPlan", "ViewParams", "Views", "apply", "draw", "make_views", "prepare", "random_stream",
     "resize_squares",
-]
+]  # fmt: skip

@@ -22,25 +22,30 @@ def resized_crop(images: Tensor, box: Tensor, flip: Tensor, size: int, interpola
     top, left, tall, wide = box.to(images.dtype).unbind(1)
     rows = resize_matrix(top, tall, images.shape[2], size, interpolation)
     columns = resize_matrix(left, wide, images.shape[3], size, interpolation, flip)
-    return _within(sandwich(images, rows, columns), interpolation)
+    resized = sandwich(images, rows, columns)
+    return resized.clamp_(0, 1) if interpolation == "bicubic" else resized  # a cubic overshoots
 
 
-def center(images: Tensor, short_side: int, size: int, interpolation: Interpolation = "bicubic") -> Tensor:
-    """The central size × size pixels of every image, after its short side was brought to `short_side`."""
-    height, width = images.shape[2:]
-    if height == width == short_side == size:
+def center(images: Tensor, short_side: int, size: int) -> Tensor:
+    """The central size × size pixels of every image, after a bicubic resize of its short side to `short_side`."""
+    extents = images.shape[2:]
+    if extents == (size, size) and short_side == size:
         return images
-    shortest = min(height, width)
-    tall, wide = (int(short_side * side / shortest) for side in (height, width))
-    rows = _central_rows(images, height, tall, size, interpolation)
-    columns = _central_rows(images, width, wide, size, interpolation)
-    return _within(rows @ (images @ columns.T.contiguous()), interpolation)
+
+    def weights(extent: int) -> Tensor:
+        resized = int(short_side * extent / min(extents))
+        first = round((resized - size) / 2)
+        start, length = images.new_zeros(1), images.new_full((1,), extent)
+        return resize_matrix(start, length, extent, resized, "bicubic")[0, first : first + size]
+
+    rows, columns = map(weights, extents)
+    return (rows @ (images @ columns.T.contiguous())).clamp_(0, 1)
 
 
 def resize_matrix(
     start: Tensor, length: Tensor, extent: int, size: int, interpolation: Interpolation, flip: Tensor | None = None
 ) -> Tensor:
-    """The weights with which `size` outputs see a line of `extent` pixels, of which only a stretch is resized.
+    """The weights of `size` outputs over a line of `extent` pixels, of which only a stretch is resized.
 
     start, length (n) → (n, size, extent). Output i is centered at start + (i + ½)·s, s = length/size; its weights are
     the kernel at (pixel − center)/max(s, 1), zero outside the stretch, with sum 1. Antialiasing is that widening.
@@ -53,7 +58,7 @@ def resize_matrix(
     scale = length / size
     width = scale.clamp_min(1)
     distance = (pixel / width - scale * output / width).abs_()
-    weights = _triangle(distance) if interpolation == "bilinear" else _cubic(distance)
+    weights = distance.neg_().add_(1).clamp_min_(0) if interpolation == "bilinear" else _cubic(distance)
     weights.mul_(((pixel > 0) & (pixel < length)).to(weights.dtype))
     return weights.div_(weights.sum(dim=2, keepdim=True))
 
@@ -74,26 +79,11 @@ def blur_matrix(sigma: Tensor, size: int) -> Tensor:
     return weights / weights.sum(dim=2, keepdim=True)
 
 
-def _central_rows(images: Tensor, extent: int, resized: int, size: int, interpolation: Interpolation) -> Tensor:
-    start, length = images.new_zeros(1), images.new_full((1,), extent)
-    first = round((resized - size) / 2)
-    return resize_matrix(start, length, extent, resized, interpolation)[0, first : first + size]
-
-
-def _triangle(distance: Tensor) -> Tensor:
-    return distance.neg_().add_(1).clamp_min_(0)
-
-
 def _cubic(distance: Tensor) -> Tensor:
     """Keys' cubic with a = −½, the value PIL and torch use when they antialias."""
     near = (1.5 * distance - 2.5) * distance**2 + 1
     far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
     return torch.where(distance < 1, near, torch.where(distance < 2, far, 0.0))
-
-
-def _within(images: Tensor, interpolation: Interpolation) -> Tensor:
-    """Cut what a cubic overshoots, as an 8-bit image does."""
-    return images.clamp_(0, 1) if interpolation == "bicubic" else images
 
 
 def gray(images: Tensor) -> Tensor:
@@ -117,17 +107,16 @@ def jitter_(images: Tensor, factors: Tensor, order: Tensor, hue_step: int) -> Te
 def blend_(images: Tensor, f: Tensor, to_gray: Tensor, to_mean: Tensor) -> Tensor:
     """Brightness, contrast and saturation in one formula, so images with different changes share a pass.
 
-    f·x + to_gray·gray(x) + to_mean·mean(gray(x)), cut to [0, 1]. The coefficients (n) are (f, 0, 0) for brightness,
+    f·x + to_gray·gray(x) + to_mean·mean(gray(x)), clamped to [0, 1]. The coefficients (n) are (f, 0, 0) for brightness,
     (f, 0, 1 − f) for contrast and (f, 1 − f, 0) for saturation.
     """
-    luma = gray(images)
+    luma, (f, to_gray, to_mean) = gray(images), (x[:, None, None, None] for x in (f, to_gray, to_mean))
     mean = luma.mean(dim=(2, 3), keepdim=True)
-    towards = luma.mul_(_per_image(to_gray)).add_(mean.mul_(_per_image(to_mean)))
-    return images.mul_(_per_image(f)).add_(towards).clamp_(0, 1)
+    return images.mul_(f).add_(luma.mul_(to_gray).add_(mean.mul_(to_mean))).clamp_(0, 1)
 
 
 def hue_(images: Tensor, turns: Tensor) -> Tensor:
-    """Shift the hue by a part of the color circle, keeping HSV's saturation and value.
+    """Shift the hue by some turns of the color circle, keeping HSV's saturation and value.
 
     With chroma c = max − min and hue h in sixths of the circle, a channel is min + c·w(h), where w is 1 within one
     sixth of the channel's own hue, 0 beyond two, and linear between. Hence w_G + w_B − w_R = |h| − 1 for h in [−3, 3],
@@ -148,7 +137,3 @@ def hue_(images: Tensor, turns: Tensor) -> Tensor:
 def solarize(images: Tensor) -> Tensor:
     """Invert every value from one half up."""
     return torch.where(images >= 0.5, 1 - images, images)
-
-
-def _per_image(values: Tensor) -> Tensor:
-    return values[:, None, None, None]

@@ -105,7 +105,7 @@ def draw(
 
     A pure function of (seed, index, size, world) for each picture: neither its neighbors nor their order matter.
     """
-    wanted = _checked(indices, size)
+    wanted = _require_indices(indices, size)
     images = np.empty((len(wanted), 3, size, size), np.uint8)
     labels = np.empty(len(wanted), np.int64)
     for rows, scene in _scenes(wanted, seed, size, world):
@@ -115,7 +115,7 @@ def draw(
 
 def object_cover(indices: ArrayLike, *, seed: int = 0, size: int = 32, world: World = WORLD) -> NDArray[np.float32]:
     """How much of each pixel the objects cover, 0 to 1: (n, size, size)."""
-    wanted = _checked(indices, size)
+    wanted = _require_indices(indices, size)
     cover = np.empty((len(wanted), size, size), np.float32)
     for rows, scene in _scenes(wanted, seed, size, world):
         for cell, window in enumerate(_windows(size, world.across)):
@@ -123,8 +123,8 @@ def object_cover(indices: ArrayLike, *, seed: int = 0, size: int = 32, world: Wo
     return cover
 
 
-def _checked(indices: ArrayLike, size: int) -> NDArray[np.int64]:
-    """The indices as an array, or what is wrong with them."""
+def _require_indices(indices: ArrayLike, size: int) -> NDArray[np.int64]:
+    """The indices as an array; UserError if they are invalid."""
     wanted = np.asarray(indices)
     if size < SMALLEST:
         raise UserError(f"a picture of {size} × {size} pixels cannot show a form. Ask for size {SMALLEST} or more.")
@@ -143,8 +143,8 @@ def _scenes(wanted: NDArray[np.int64], seed: int, size: int, world: World) -> It
         rows = order[start : start + _SCENES_AT_ONCE]
         scene = draw_scenes(wanted[rows], seed, world)
         for first in range(0, len(rows), step):
-            part = slice(first, first + step)
-            yield rows[part], scene.of(part)
+            group = slice(first, first + step)
+            yield rows[group], scene.of(group)
 
 
 def _picture(scene: Scene, size: int, world: World) -> NDArray[np.uint8]:
@@ -164,7 +164,7 @@ def _picture(scene: Scene, size: int, world: World) -> NDArray[np.uint8]:
     return picture
 
 
-def _pixel_centres(size: int) -> NDArray[np.float32]:
+def _pixel_centers(size: int) -> NDArray[np.float32]:
     """From −1 at one edge of the frame to 1 at the other: (size,)."""
     return np.arange(1 - size, size, 2).astype(np.float32) / np.float32(size)
 
@@ -197,7 +197,7 @@ def _cover(scene: Scene, cell: int, window: Window, size: int, across: int) -> P
     (cos, sin), radius, half = scene.heading[:, cell], scene.radius[cell], 1.0 / across
     middle = ((cell % across) * 2 + 1 - across) * half, ((cell // across) * 2 + 1 - across) * half
     x, y = (
-        (_pixel_centres(size)[span] - (np.float32(start) + center[:, 0] * half)) / (radius[:, 0] * half)
+        (_pixel_centers(size)[span] - (np.float32(start) + center[:, 0] * half)) / (radius[:, 0] * half)
         for span, start, center in zip((window[2], window[1]), middle, scene.center[:, cell], strict=True)
     )
     cover = _distance(scene.label[:, 0, 0], _ramp(cos, sin, x, y), _ramp(-sin, cos, x, y))
@@ -209,8 +209,8 @@ def _cover(scene: Scene, cell: int, window: Window, size: int, across: int) -> P
 def _stripes(stripes: Numbers, window: Window, size: int, across: int) -> Plane:
     """The share of its paint that an object keeps at each pixel: less between its stripes."""
     often_x, often_y, begin, depth = stripes
-    centres = _pixel_centres(size) * np.float32(across)
-    kept = _ramp(often_x, often_y, centres[window[2]], centres[window[1]])
+    centers = _pixel_centers(size) * np.float32(across)
+    kept = _ramp(often_x, often_y, centers[window[2]], centers[window[1]])
     kept += begin
     kept -= np.floor(kept)
     kept -= 0.5
@@ -233,9 +233,9 @@ def _strokes(scene: Scene, size: int) -> Plane:
     """A few short strokes, a little lighter or darker than the ground."""
     total = np.zeros((len(scene.key), size, size), np.float32)
     half = np.float32(size * 0.5)
-    centres = _pixel_centres(size) * half
+    centers = _pixel_centers(size) * half
     for cx, cy, cos, sin, length, width, tone in scene.strokes:
-        x, y = centres - cx[:, 0] * half, centres - cy[:, 0] * half
+        x, y = centers - cx[:, 0] * half, centers - cy[:, 0] * half
         along, across = _ramp(cos, sin, x, y), _ramp(-sin, cos, x, y)
         for inside, extent in ((along, length), (across, width)):
             np.abs(inside, out=inside)
@@ -251,7 +251,7 @@ def _marble(knots: Numbers, size: int) -> Plane:
     """Smooth blotches: the values at the knots of a coarse lattice, interpolated along x and then along y."""
     lattice = np.moveaxis(knots[..., 0, 0], -1, 0)
     cells = lattice.shape[1] - 1
-    place = (_pixel_centres(size) + 1.0) * np.float32(cells * 0.5)
+    place = (_pixel_centers(size) + 1.0) * np.float32(cells * 0.5)
     cell = np.floor(place).astype(np.intp)
     share = place - np.floor(place)
     rows = lattice[:, :, cell]
@@ -263,7 +263,7 @@ def _marble(knots: Numbers, size: int) -> Plane:
 
 def _light(scene: Scene, size: int) -> Plane:
     """The light on each pixel, scaled so that full brightness is 255."""
-    centres = _pixel_centres(size) * 255.0
-    light = _ramp(scene.light[0], scene.light[1], centres, centres)
+    centers = _pixel_centers(size) * 255.0
+    light = _ramp(scene.light[0], scene.light[1], centers, centers)
     light += scene.light[2] * 255.0
     return light

@@ -35,22 +35,6 @@ def words(key: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint64]
     return mix(key[:, None] + counters * GOLDEN)
 
 
-def uniforms(key: NDArray[np.uint64], first: int, count: int) -> NDArray[np.float32]:
-    """Numbers in [0, 1), multiples of 2**-24 and so exact in float32: (n,) → (n, count)."""
-    return (words(key, first, count) >> np.uint64(40)).astype(np.float32) * np.float32(2**-24)
-
-
-def choices(key: NDArray[np.uint64], counter: int, options: int) -> NDArray[np.int64]:
-    """Integers 0 … options − 1, equally likely: (n,) → (n,)."""
-    word = words(key, counter, 1)[:, 0]
-    return (((word >> np.uint64(32)) * np.uint64(options)) >> np.uint64(32)).astype(np.int64)
-
-
-def noise_bytes(key: NDArray[np.uint64], first: int, count: int) -> NDArray[np.uint8]:
-    """Uniform bytes, eight from each word, low byte first whatever the machine: (n,) → (n, count)."""
-    return words(key, first, -(-count // 8)).astype("<u8").view(np.uint8)[:, :count]
-
-
 Numbers = NDArray[np.float32]
 LUMA = (0.299, 0.587, 0.114)
 """How much each channel counts for brightness (Rec. 601)."""
@@ -66,7 +50,7 @@ class World:
     """The strengths of all nuisances; lengths in half-widths of the frame, brightness from 0 to 1."""
 
     across: int = 2
-    """The frame is parted into across × across cells, and each holds one object of the picture's form."""
+    """The frame has across × across cells, and each holds one object of the picture's form."""
     radius: tuple[float, float] = (0.65, 1.0)
     """Smallest and largest radius of the disc that holds an object, in half-widths of its cell."""
     contrast: tuple[float, float] = (0.25, 0.4)
@@ -98,7 +82,7 @@ WORLD = World()
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that chance decides about n pictures but the noise; every field is (…, n, 1, 1), to meet planes of pixels."""
+    """The random parameters of n pictures except the noise; every field is (…, n, 1, 1), to broadcast over pixels."""
 
     key: NDArray[np.uint64]
     label: NDArray[np.int64]
@@ -124,28 +108,30 @@ class Scene:
         return Scene(*(getattr(self, field.name)[..., rows, :, :] for field in fields(self)))
 
     def noise(self, count: int) -> NDArray[np.uint8]:
-        """`count` bytes per picture for its pixel noise: (n, count)."""
-        return noise_bytes(self.key[:, 0, 0], _NOISE, count)
+        """`count` uniform bytes per picture for its pixel noise, low byte of a word first: (n, count)."""
+        return words(self.key[:, 0, 0], _NOISE, -(-count // 8)).astype("<u8").view(np.uint8)[:, :count]
 
 
 class HashRandom:
-    """Hands out fresh random numbers for n pictures; asked in the same order, it gives the same ones."""
+    """Random numbers for n pictures; calls in the same order give the same numbers."""
 
     def __init__(self, key: NDArray[np.uint64]) -> None:
         self.key = key
         self.counter = 0
 
     def __call__(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Numbers:
-        """Uniform numbers from `low` to `high`: (*shape, n, 1, 1)."""
+        """Uniform numbers from `low` to `high`, multiples of 2**-24 of the range: (*shape, n, 1, 1)."""
         count = int(np.prod(shape, dtype=np.int64))
-        numbers = uniforms(self.key, self.counter, count)
+        bits = words(self.key, self.counter, count) >> np.uint64(40)
+        numbers = bits.astype(np.float32) * np.float32(2**-24)
         self.counter += count
         return low + (high - low) * numbers.T.reshape(*shape, -1, 1, 1)
 
     def choice(self, options: int) -> NDArray[np.int64]:
-        """One of 0 … options − 1: (n, 1, 1)."""
+        """One of 0 … options − 1, equally likely: (n, 1, 1)."""
+        word = words(self.key, self.counter, 1)[:, :, None]
         self.counter += 1
-        return choices(self.key, self.counter - 1, options)[:, None, None]
+        return (((word >> np.uint64(32)) * np.uint64(options)) >> np.uint64(32)).astype(np.int64)
 
 
 def draw_labels(indices: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -154,7 +140,7 @@ def draw_labels(indices: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 
 def draw_scenes(indices: NDArray[np.int64], seed: int, world: World) -> Scene:
-    """Throw the dice for each picture. The order of the throws is part of what makes a picture: add new ones last."""
+    """The random scene of each picture. The order of the draws determines the picture: add new ones last."""
     key = keys(indices, seed)
     random = HashRandom(key)
     label, cells = random.choice(10), world.across**2
