@@ -18,7 +18,7 @@ from phinets.evaluation.knn import knn_accuracy
 from phinets.evaluation.linear import linear_accuracy
 
 READOUTS: tuple[Readout, ...] = ("task-knn", "task-linear", "class-knn", "class-linear")
-JUDGING = EvalConfig(num_neighbors=7, online_bank=40, online_queries=20)
+PROTOCOL = EvalConfig(num_neighbors=7, online_bank=40, online_queries=20)
 SIZE = 4
 
 
@@ -57,7 +57,7 @@ def reader(stream: Stream = STREAM, **reading: Any) -> TaskEvaluator:
     return TaskEvaluator(
         stream=stream,
         extractor=extractor,
-        evaluation=JUDGING,
+        evaluation=PROTOCOL,
         reading=ReadoutOptions(**{"readouts": READOUTS, **reading}),
     )
 
@@ -70,7 +70,7 @@ def by_hand(eval_train: list[Task], asked: Task, linear: bool, k: int) -> float:
     if linear:
         least = int(labels.min())  # the tasks' classes follow each other
         return linear_accuracy(a.tensors()[0], a.labels - least, features, labels - least)
-    return knn_accuracy(*a, features, labels, k=k, temperature=JUDGING.knn_temperature)
+    return knn_accuracy(*a, features, labels, k=k, temperature=PROTOCOL.knn_temperature)
 
 
 @pytest.mark.parametrize("come", [0, 1, 2, 3])
@@ -124,7 +124,7 @@ def test_of_a_task_with_one_class_nothing_can_be_asked_but_among_all_classes() -
 
 
 def test_the_live_number_is_the_mean_of_the_tasks_own() -> None:
-    few = replace(JUDGING, online_bank=300, online_queries=300, num_neighbors=7)
+    few = replace(PROTOCOL, online_bank=300, online_queries=300, num_neighbors=7)
     live = replace(reader(), evaluation=few).online_knn(Flat())
     assert live == pytest.approx(sum(reader().evaluate(Flat(), 3)["task-knn"]) / 3)  # type: ignore[arg-type]
 
@@ -133,7 +133,7 @@ def test_the_final_bank_is_that_of_each_task() -> None:
     cut = Stream(
         tasks=tuple(replace(one, eval_train=one.train.head(20)) for one in STREAM.tasks), classes=STREAM.classes
     )
-    capped = replace(reader(), evaluation=replace(JUDGING, final_bank=20))
+    capped = replace(reader(), evaluation=replace(PROTOCOL, final_bank=20))
     assert capped.evaluate(Flat(), 3) == reader(cut).evaluate(Flat(), 3)
 
 
@@ -144,7 +144,7 @@ def test_every_readout_names_its_protocol(readout: Readout) -> None:
     assert ("k=7, T=0.1" in said) == readout.endswith("knn")
     assert ("logistic regression" in said) == readout.endswith("linear")
     assert "120 training and 90 test images" in said
-    large = replace(reader(), evaluation=replace(JUDGING, num_neighbors=50, online_bank=50, final_bank=100)).describe(
+    large = replace(reader(), evaluation=replace(PROTOCOL, num_neighbors=50, online_bank=50, final_bank=100)).describe(
         readout
     )
     assert ("k=50 (all of a smaller bank)" in large) == readout.endswith("knn")
