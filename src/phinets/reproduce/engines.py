@@ -298,7 +298,7 @@ class RayEngine:
         return {"num_cpus": self.max_workers or own_cores(), **NEW_CLUSTER}
 
     def _explain(self, error: Exception) -> str:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".") + "."
         if not self.address:
             return f"Ray could not start on this machine: {reason} Try again, or leave out --engine ray."
         cure = "Start one with `ray start --head`, or leave out --address for one on this machine."
