@@ -158,7 +158,9 @@ def describe_changes(changed: Mapping[str, tuple[Any, Any]]) -> str:
     return ", ".join(f"{key} was {here} and is {there}" for key, (here, there) in changed.items())
 
 
-LOST = re.compile(r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nccl|timed out|peer", re.IGNORECASE)
+LOST_CONNECTION = re.compile(
+    r"connection (was )?(closed|reset|refused)|broken pipe|gloo|nccl|timed out|peer", re.IGNORECASE
+)
 
 
 @contextmanager
@@ -195,7 +197,7 @@ def with_resume_hint(
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
             raise UserError(f"{out_of_memory} {hint()}") from error
-        if distributed.world_size() > 1 and LOST.search(str(error)):
+        if distributed.world_size() > 1 and LOST_CONNECTION.search(str(error)):
             raise UserError(f"another process of this run has ended. {hint()}") from error
         raise
 
