@@ -1,4 +1,4 @@
-"""`python -m phinets`, as torchrun wants it."""
+"""`python -m phinets`, for torchrun."""
 
 from phinets.cli import main
 

@@ -1,4 +1,4 @@
-"""The losses, as pure functions of tensors. None of them detaches: who takes a gradient is the learner's affair."""
+"""The losses, as pure functions of tensors. None of them detaches; stop-gradients are in the learners."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ from torch import Tensor
 def negative_cosine(p: Tensor, z: Tensor) -> Tensor:
     """Mean of −cos(p_i, z_i): D of the paper's pseudocode, L_Cos of its §3.1 for one direction.
 
-    p, z: (n, d). Lies in [−1, 1]: −1 where p and z point the same way, 0 where they are orthogonal.
+    p, z: (n, d). In [−1, 1]: −1 where p and z are parallel, 0 where they are orthogonal.
     """
     return -F.cosine_similarity(p, z, dim=1, eps=1e-12).mean()
 
@@ -16,7 +16,7 @@ def negative_cosine(p: Tensor, z: Tensor) -> Tensor:
 def squared_distance(p: Tensor, z: Tensor) -> Tensor:
     """Mean of ‖p̂_i − ẑ_i‖² = 2 − 2cos(p_i, z_i) of l2-normalized vectors: BYOL's regression loss (Grill et al. 2020).
 
-    p, z: (n, d). Lies in [0, 4]: 0 where p and z point the same way.
+    p, z: (n, d). In [0, 4]: 0 where p and z are parallel.
     """
     return 2.0 + 2.0 * negative_cosine(p, z)
 
@@ -24,7 +24,7 @@ def squared_distance(p: Tensor, z: Tensor) -> Tensor:
 def mean_squared_error(y: Tensor, z: Tensor) -> Tensor:
     """Mean over n·d of (y − z)²: L_NC of the paper's §3.2 as its pseudocode has it (`mse_loss`).
 
-    y, z: (n, d). The text's Σ over d is d times this; the weight of Sim-2 makes one the other.
+    y, z: (n, d). The text's sum over d is d times this; `sim2_weight` converts one into the other.
     """
     return F.mse_loss(y, z)
 
@@ -34,11 +34,10 @@ def cross_correlation(z1: Tensor, z2: Tensor) -> Tensor:
 
     z1, z2: (n, d) → (d, d), entries in [−1, 1]; the identity where the views agree and the dimensions are independent.
     """
-    n = z1.shape[0]
-    return _standardised(z1).T @ _standardised(z2) / n
+    return _standardize(z1).T @ _standardize(z2) / len(z1)
 
 
-def _standardised(z: Tensor) -> Tensor:
+def _standardize(z: Tensor) -> Tensor:
     return (z - z.mean(0)) / (z.var(0, unbiased=False) + 1e-5).sqrt()
 
 
@@ -53,10 +52,10 @@ def decorrelation(correlation: Tensor, off_diagonal: float) -> Tensor:
 
 
 def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """−log of the share that the right key has among all: MoCo's InfoNCE (He et al. 2020, eq. 1).
+    """−log softmax of the positive key among all keys: MoCo's InfoNCE (He et al. 2020, eq. 1).
 
-    query, key: (n, d) and queue: (m, d), all l2-normalized. log(m + 1) where nothing is told apart, 0 in the limit
-    where each query is far nearer to its own key.
+    query, key: (n, d) and queue: (m, d), all l2-normalized. log(m + 1) where all keys are equally similar, 0 in the
+    limit where each query is far more similar to its own key.
     """
     positive = (query * key).sum(1, keepdim=True)
     logits = torch.cat([positive, query @ queue.T], dim=1) / temperature
@@ -64,10 +63,10 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> T
 
 
 def batch_nce(query: Tensor, keys: Tensor, first: int, temperature: float) -> Tensor:
-    """InfoNCE whose wrong keys are those of the batch's other images: query i must find key `first` + i.
+    """InfoNCE whose negatives are the batch's other images; the positive of query i is key `first` + i.
 
-    query: (n, d) and keys: (m, d), all l2-normalized. log(m) where nothing is told apart, 0 in the limit where each
-    query is far nearer to its own key.
+    query: (n, d) and keys: (m, d), all l2-normalized. log(m) where all keys are equally similar, 0 in the limit where
+    each query is far more similar to its own key.
     """
     own = torch.arange(first, first + len(query), device=query.device)
     return F.cross_entropy(query @ keys.T / temperature, own)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import tyro
@@ -145,8 +144,3 @@ def run_action(command: str, actions: Mapping[str, Action], example: str, words:
     note = "Every action has --help with an example, and --json, which prints one JSON document."
     print(f"phinets {command} ACTION [options]\n\n{lines}\n\n{note}\n\nExample: {example}\n")
     raise SystemExit(0)
-
-
-def module_action(name: str) -> Callable[[list[str]], Outcome]:
-    """The `command` of a module that is imported at its first use."""
-    return lambda words: cast(Outcome, import_module(name).command(words))

@@ -5,7 +5,6 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TextIO
 
 from phinets import __version__
 from phinets.config.errors import StoppedError, UserError, unknown
@@ -87,14 +86,7 @@ def _print_error(text: str, as_json: bool) -> None:
         print(json.dumps({"error": text}, ensure_ascii=False))
 
 
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Print a warning as one sentence, without its line of code."""
     if issubclass(category, UserWarning):
         print(f"phinets: note: {message}", file=sys.stderr)
