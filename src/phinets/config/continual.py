@@ -129,6 +129,7 @@ class AppendedTask:
 class ContinualConfig(TrainConfig):
     """A whole run over a stream of tasks. Defaults are those of UCL's code (Madaan et al. 2022)."""
 
+    command: ClassVar[str] = "continual"
     SLOW_CHOICES: ClassVar[tuple[str, ...]] = ("slow",)
     """Choices of `evaluation.encoder` that need a slow encoder; "both" means every encoder that there is."""
 
@@ -165,11 +166,6 @@ class ContinualConfig(TrainConfig):
     def sources(self) -> tuple[str, ...]:
         """The names of all training data."""
         return (*(self.stream.task_data or (self.data,)), *(task.data for task in self.appended))
-
-    @property
-    def command(self) -> str:
-        """The command that runs it."""
-        return "continual"
 
     @property
     def length(self) -> str:

@@ -178,7 +178,7 @@ class LearnerOptions:
     def __post_init__(self) -> None:
         require_finite(self)
         if not 0.0 <= self.beta <= 1.0:
-            raise UserError(f"beta is {self.beta}, but a momentum lies in [0, 1]. The paper uses 0.99.")
+            raise UserError(f"beta is {self.beta}, but a momentum must be in [0, 1]. The paper uses 0.99.")
         if self.temperature <= 0 or self.queue < 1 or self.off_diagonal < 0:
             raise UserError(
                 "temperature must be above 0, queue at least 1 and off_diagonal not negative; they are "

@@ -73,7 +73,7 @@ class Optimization:
         require_finite(self)
         require_at_least(self, weight_decay=0, momentum=0, warmup_epochs=0)
         if not 0 < self.lr <= 1e3:
-            raise UserError(f"lr is {self.lr}, but a learning rate lies above 0 and below 1000. The paper uses 0.03.")
+            raise UserError(f"lr is {self.lr}, but must be above 0 and at most 1000. The paper uses 0.03.")
         if self.momentum >= 1:
             raise UserError(f"momentum is {self.momentum}, but must be below 1. The paper uses 0.9.")
 
@@ -182,6 +182,8 @@ class SaveOptions:
 class TrainConfig(ABC):
     """The settings that every kind of training has."""
 
+    command: ClassVar[str] = "train"
+    """The command that runs it."""
     SLOW_CHOICES: ClassVar[tuple[str, ...]] = ("slow", "both")
     """Choices of `evaluation.encoder` that need a slow encoder."""
     method: str = "x-phinet"
@@ -254,11 +256,6 @@ class TrainConfig(ABC):
     def data_names(self) -> str:
         """The names of all training data, joined."""
         return ", ".join(self.sources)
-
-    @property
-    def command(self) -> str:
-        """The command that runs it."""
-        return "train"
 
     @property
     @abstractmethod

@@ -98,9 +98,9 @@ def _crop(picture: Image.Image, window: Window, scale: float, side: int) -> NDAr
     left, right = start_x + window.left * scale, start_x + window.right * scale
     top, bottom = start_y + window.top * scale, start_y + window.bottom * scale
     x, y = math.floor(left), math.floor(top)
-    cut = picture.crop((x, y, min(picture.width, math.ceil(right)), min(picture.height, math.ceil(bottom))))
-    box = left - x, top - y, min(cut.width, right - x), min(cut.height, bottom - y)
-    resized = cut.resize((side, side), RESAMPLING[window.interpolation], box=box)
+    region = picture.crop((x, y, min(picture.width, math.ceil(right)), min(picture.height, math.ceil(bottom))))
+    box = left - x, top - y, min(region.width, right - x), min(region.height, bottom - y)
+    resized = region.resize((side, side), RESAMPLING[window.interpolation], box=box)
     return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
 

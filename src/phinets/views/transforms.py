@@ -74,8 +74,8 @@ def blur_matrix(sigma: Tensor, size: int) -> Tensor:
     weights = sigma.new_zeros(len(sigma), size, size)
     for image, exists in ((pixel, pixel >= 0), (-pixel, pixel > 0), (2 * last - pixel, pixel < last)):
         offset = image - output
-        seen = exists & (offset.abs() <= reach)
-        weights += torch.exp(-0.5 * (offset / sigma[:, None, None]) ** 2) * seen
+        inside = exists & (offset.abs() <= reach)
+        weights += torch.exp(-0.5 * (offset / sigma[:, None, None]) ** 2) * inside
     return weights / weights.sum(dim=2, keepdim=True)
 
 

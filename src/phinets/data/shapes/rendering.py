@@ -210,14 +210,14 @@ def _stripes(stripes: Numbers, window: Window, size: int, across: int) -> Plane:
     """The share of its paint that an object keeps at each pixel: less between its stripes."""
     often_x, often_y, begin, depth = stripes
     centers = _pixel_centers(size) * np.float32(across)
-    kept = _ramp(often_x, often_y, centers[window[2]], centers[window[1]])
-    kept += begin
-    kept -= np.floor(kept)
-    kept -= 0.5
-    np.abs(kept, out=kept)
-    kept *= -2.0 * depth
-    kept += 1.0
-    return kept
+    share = _ramp(often_x, often_y, centers[window[2]], centers[window[1]])
+    share += begin
+    share -= np.floor(share)
+    share -= 0.5
+    np.abs(share, out=share)
+    share *= -2.0 * depth
+    share += 1.0
+    return share
 
 
 def _distance(label: NDArray[np.int64], u: Plane, v: Plane) -> Plane:
