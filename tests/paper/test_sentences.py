@@ -9,8 +9,6 @@ from phinets.paper.scales import Scale, scale
 from phinets.paper.targets import TARGETS
 from phinets.paper.targets.dynamics import COMPARISON, FLOW, SIMSIAM
 
-EACH = pytest.mark.parametrize("name", TARGETS)
-
 
 def places(target: Target, at: Scale) -> list[tuple[str, str, str]]:
     return [(table.name, cell.row, cell.column) for table in target.tables(at) for cell in table.cells]
@@ -32,51 +30,51 @@ def as_printed(target: Target) -> Evidence:
     return Evidence(values=known, lost={})
 
 
-@pytest.mark.parametrize("at", ["paper", "pocket"])
-@EACH
-def test_every_claim_rests_on_cells_that_there_are(name: str, at: str) -> None:
-    evidence = blank(TARGETS[name], scale(at))
-    for claim in TARGETS[name].claims:
-        rests_on = claim.rule.places(evidence)
-        assert rests_on, claim.name
-        assert set(rests_on) <= set(evidence.values), claim.name
-        assert claim.rule.effect(evidence) is not None, claim.name
+def test_every_claim_rests_on_cells_that_there_are() -> None:
+    for name in TARGETS:
+        for at in ("paper", "pocket"):
+            evidence = blank(TARGETS[name], scale(at))
+            for claim in TARGETS[name].claims:
+                rests_on = claim.rule.places(evidence)
+                assert rests_on, claim.name
+                assert set(rests_on) <= set(evidence.values), claim.name
+                assert claim.rule.effect(evidence) is not None, claim.name
 
 
-@EACH
-def test_every_target_has_claims_or_says_why_not(name: str) -> None:
-    target = TARGETS[name]
-    assert target.claims or "no claim" in target.notes
-    assert len({claim.name for claim in target.claims}) == len(target.claims)
-    for claim in target.claims:
-        assert claim.says
-        assert claim.where
-        assert claim.rule.describe()
+def test_every_target_has_claims_or_says_why_not() -> None:
+    for name in TARGETS:
+        target = TARGETS[name]
+        assert target.claims or "no claim" in target.notes
+        assert len({claim.name for claim in target.claims}) == len(target.claims)
+        for claim in target.claims:
+            assert claim.says
+            assert claim.where
+            assert claim.rule.describe()
 
 
-@EACH
-def test_no_claim_compares_something_with_itself(name: str) -> None:
-    for claim in TARGETS[name].claims:
-        rule = claim.rule
-        if isinstance(rule, Higher):
-            assert not set(rule.over) & set(rule.under), claim.name
-        elif isinstance(rule, Comparable):
-            assert rule.one != rule.other
-        elif isinstance(rule, Drop):
-            assert rule.name != rule.other
+def test_no_claim_compares_something_with_itself() -> None:
+    for name in TARGETS:
+        for claim in TARGETS[name].claims:
+            rule = claim.rule
+            if isinstance(rule, Higher):
+                assert not set(rule.over) & set(rule.under), claim.name
+            elif isinstance(rule, Comparable):
+                assert rule.one != rule.other
+            elif isinstance(rule, Drop):
+                assert rule.name != rule.other
 
 
-@EACH
-def test_a_claim_of_margins_does_not_hold_where_all_numbers_are_the_same(name: str) -> None:
+def test_a_claim_of_margins_does_not_hold_where_all_numbers_are_the_same() -> None:
     """No claim holds of itself but those that say that things are the same, and that nothing is lost."""
-    evidence = blank(TARGETS[name], scale("pocket"))
-    for claim in TARGETS[name].claims:
-        effect = claim.rule.effect(evidence)
-        assert effect is not None
-        trivial = isinstance(claim.rule, Comparable | AllHold)
-        trivial = trivial or (isinstance(claim.rule, Collapse) and not claim.rule.lost)
-        trivial = trivial or (isinstance(claim.rule, Higher) and claim.rule.margin < 0)
-        assert (claim.rule.verdict(effect) == "holds") == trivial, claim.name
+    for name in TARGETS:
+        evidence = blank(TARGETS[name], scale("pocket"))
+        for claim in TARGETS[name].claims:
+            effect = claim.rule.effect(evidence)
+            assert effect is not None
+            trivial = isinstance(claim.rule, Comparable | AllHold)
+            trivial = trivial or (isinstance(claim.rule, Collapse) and not claim.rule.lost)
+            trivial = trivial or (isinstance(claim.rule, Higher) and claim.rule.margin < 0)
+            assert (claim.rule.verdict(effect) == "holds") == trivial, claim.name
 
 
 @pytest.mark.parametrize(

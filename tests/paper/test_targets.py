@@ -25,8 +25,6 @@ NAMES = {
     "batch-size-linear", "stl10", "voc", "moco-weight-decay", "augmented-anchor", "augmented-anchor-figure", "memory",
     "time", "stable-rank", "dynamics-flow", "dynamics-simsiam", "dynamics-comparison",
 }  # fmt: skip
-EVERYWHERE = pytest.mark.parametrize("at", SCALES)
-EACH = pytest.mark.parametrize("name", TARGETS)
 
 
 @cache
@@ -62,27 +60,27 @@ def test_a_name_that_is_none_is_met_with_the_nearest() -> None:
         target("ema")
 
 
-@EVERYWHERE
-def test_no_two_tables_have_one_name(at: str) -> None:
-    assert len(all_tables(at)) == sum(len(tables(name, at)) for name in TARGETS)
+def test_no_two_tables_have_one_name() -> None:
+    for at in SCALES:
+        assert len(all_tables(at)) == sum(len(tables(name, at)) for name in TARGETS)
 
 
-@EVERYWHERE
-@EACH
-def test_a_cell_is_the_same_work_by_each_seed(name: str, at: str) -> None:
-    for table in tables(name, at).values():
-        assert len(table.at) == len(table.cells) == len(table.rows) * len(table.columns), "a cell at each crossing"
-        for cell in table.cells:
-            assert [with_seed(cell.jobs[0], n) for n in range(len(cell.jobs))] == list(cell.jobs)
+def test_a_cell_is_the_same_work_by_each_seed() -> None:
+    for name in TARGETS:
+        for at in SCALES:
+            for table in tables(name, at).values():
+                assert len(table.at) == len(table.cells) == len(table.rows) * len(table.columns), table.name
+                for cell in table.cells:
+                    assert [with_seed(cell.jobs[0], n) for n in range(len(cell.jobs))] == list(cell.jobs)
 
 
-@EVERYWHERE
-def test_two_pieces_of_work_have_one_key_only_if_they_are_the_same(at: str) -> None:
-    by_key: dict[str, Job] = {}
-    for job in all_jobs(at):
-        assert by_key.setdefault(job.key, job) == job
-    different = {str(job) for job in all_jobs(at)}
-    assert len(by_key) == len(different)
+def test_two_pieces_of_work_have_one_key_only_if_they_are_the_same() -> None:
+    for at in SCALES:
+        by_key: dict[str, Job] = {}
+        for job in all_jobs(at):
+            assert by_key.setdefault(job.key, job) == job
+        different = {str(job) for job in all_jobs(at)}
+        assert len(by_key) == len(different)
 
 
 @pytest.mark.parametrize("of_paper", yaml.safe_load(files("phinets.paper").joinpath("numbers.yaml").read_text("utf-8")))
@@ -90,94 +88,95 @@ def test_the_cells_at_the_paper_s_scale_are_those_that_it_prints_in_its_order(of
     assert list(all_tables("paper")[of_paper].at) == list(paper_numbers(of_paper))
 
 
-@EACH
-def test_the_pocket_scale_has_the_paper_s_grid(name: str) -> None:
-    assert [list(table.at) for table in tables(name, "paper").values()] == [
-        list(table.at) for table in tables(name, "pocket").values()
-    ]
-    assert list(tables(name, "paper")) == list(tables(name, "pocket"))
+def test_the_pocket_scale_has_the_paper_s_grid() -> None:
+    for name in TARGETS:
+        assert [list(table.at) for table in tables(name, "paper").values()] == [
+            list(table.at) for table in tables(name, "pocket").values()
+        ]
+        assert list(tables(name, "paper")) == list(tables(name, "pocket"))
 
 
-@EACH
-def test_the_smoke_scale_has_fewer_settings_and_no_others(name: str) -> None:
-    full = tables(name, "paper")
-    for table_name, table in tables(name, "smoke").items():
-        assert set(table.at) <= set(full[table_name].at)
-        assert table.columns[0] == full[table_name].columns[0]
-        assert table.columns[-1] == full[table_name].columns[-1]
-        assert table.rows == full[table_name].rows, "every method is run"
+def test_the_smoke_scale_has_fewer_settings_and_no_others() -> None:
+    for name in TARGETS:
+        full = tables(name, "paper")
+        for table_name, table in tables(name, "smoke").items():
+            assert set(table.at) <= set(full[table_name].at)
+            assert table.columns[0] == full[table_name].columns[0]
+            assert table.columns[-1] == full[table_name].columns[-1]
+            assert table.rows == full[table_name].rows, "every method is run"
 
 
-@EVERYWHERE
-def test_who_learns_is_whom_row_or_column_name(at: str) -> None:
-    checked = 0
-    for table in all_tables(at).values():
-        for cell in table.cells:
-            name = next((name for name in (cell.row, cell.column) if name in LEARNERS), None)
-            if name is None:
-                continue
-            for job in cell.jobs:
-                assert isinstance(job, RunJob)
-                checked += 1
-                if isinstance(job, CostJob):
-                    assert LEARNERS[name] in job.methods
-                    assert cell.measure.startswith(f"{LEARNERS[name]}/")
-                else:
-                    assert job.run.method == LEARNERS[name]
-    assert checked > 100
+def test_who_learns_is_whom_row_or_column_name() -> None:
+    for at in SCALES:
+        checked = 0
+        for table in all_tables(at).values():
+            for cell in table.cells:
+                name = next((name for name in (cell.row, cell.column) if name in LEARNERS), None)
+                if name is None:
+                    continue
+                for job in cell.jobs:
+                    assert isinstance(job, RunJob)
+                    checked += 1
+                    if isinstance(job, CostJob):
+                        assert LEARNERS[name] in job.methods
+                        assert cell.measure.startswith(f"{LEARNERS[name]}/")
+                    else:
+                        assert job.run.method == LEARNERS[name]
+        assert checked > 100
 
 
 def test_every_learner_is_known() -> None:
     assert set(LEARNERS.values()) <= set(METHODS)
 
 
-@EVERYWHERE
-def test_weight_decays_and_batch_sizes_are_what_the_tables_say(at: str) -> None:
-    said = scale(at)
-    for table in all_tables(at).values():
-        for cell in table.cells:
-            for job in cell.jobs:
-                if table.columns_are == "weight decay":
-                    assert isinstance(job, RunJob)
-                    assert f"{job.run.optimization.weight_decay:g}" == cell.column
-                if table.columns_are == "batch size":
-                    assert isinstance(job, RunJob)
-                    assert job.run.batch == said.batch(int(cell.column))
+def test_weight_decays_and_batch_sizes_are_what_the_tables_say() -> None:
+    for at in SCALES:
+        said = scale(at)
+        for table in all_tables(at).values():
+            for cell in table.cells:
+                for job in cell.jobs:
+                    if table.columns_are == "weight decay":
+                        assert isinstance(job, RunJob)
+                        assert f"{job.run.optimization.weight_decay:g}" == cell.column
+                    if table.columns_are == "batch size":
+                        assert isinstance(job, RunJob)
+                        assert job.run.batch == said.batch(int(cell.column))
 
 
-@EVERYWHERE
-def test_only_the_scale_says_how_large_a_run_is(at: str) -> None:
+def test_only_the_scale_says_how_large_a_run_is() -> None:
     """Whatever a target changes, data, encoder and number of images are the scale's."""
-    said = scale(at)
-    bodies = {
-        (run.data, run.backbone, run.source)
-        for run in (said.cifar10, said.stl10, said.imagenet, said.cifar5m, said.cifar5m_once)
-    }
-    streams = {
-        (run.data, run.backbone, run.source) for run in (said.split_cifar10, said.split_cifar100, said.split_cifar5m)
-    }
-    for job in all_jobs(at):
-        if isinstance(job, RunJob):
-            run = job.run
-            assert (run.data, run.backbone, run.source) in (streams if isinstance(job, ContinualJob) else bodies)
+    for at in SCALES:
+        said = scale(at)
+        bodies = {
+            (run.data, run.backbone, run.source)
+            for run in (said.cifar10, said.stl10, said.imagenet, said.cifar5m, said.cifar5m_once)
+        }
+        streams = {
+            (run.data, run.backbone, run.source)
+            for run in (said.split_cifar10, said.split_cifar100, said.split_cifar5m)
+        }
+        for job in all_jobs(at):
+            if isinstance(job, RunJob):
+                run = job.run
+                assert (run.data, run.backbone, run.source) in (streams if isinstance(job, ContinualJob) else bodies)
 
 
-@EACH
-def test_one_seed_of_everything_is_done_before_the_second_of_anything(name: str) -> None:
-    jobs = TARGETS[name].jobs(scale("pocket"))
-    seeds = [job.seed for job in jobs.values()]
-    assert seeds == sorted(seeds)
-    place = {each: n for n, each in enumerate(jobs)}
-    for each, job in jobs.items():
-        first = job.requires
-        assert first is None or place[first.key] < place[each], "what is needed comes before what needs it"
+def test_one_seed_of_everything_is_done_before_the_second_of_anything() -> None:
+    for name in TARGETS:
+        jobs = TARGETS[name].jobs(scale("pocket"))
+        seeds = [job.seed for job in jobs.values()]
+        assert seeds == sorted(seeds)
+        place = {each: n for n, each in enumerate(jobs)}
+        for each, job in jobs.items():
+            first = job.requires
+            assert first is None or place[first.key] < place[each], "what is needed comes before what needs it"
 
 
-@EACH
-def test_more_seeds_only_add_work(name: str) -> None:
-    few, many = (set(TARGETS[name].jobs(with_seeds(scale("pocket"), n))) for n in (1, 3))
-    assert few <= many
-    assert len(many) == (len(few) if name.startswith("dynamics") else 3 * len(few))
+def test_more_seeds_only_add_work() -> None:
+    for name in TARGETS:
+        few, many = (set(TARGETS[name].jobs(with_seeds(scale("pocket"), n))) for n in (1, 3))
+        assert few <= many
+        assert len(many) == (len(few) if name.startswith("dynamics") else 3 * len(few))
 
 
 def test_a_key_says_nothing_of_where_and_by_what_work_is_done() -> None:
