@@ -57,6 +57,16 @@ def test_a_chart_shows_every_value_with_its_spread_beside_the_paper_s(targets: t
     assert {text.get_text() for text in axes.texts} == set(table.table.rows)
 
 
+@pytest.mark.parametrize(("low", "high"), [(58.2, 60.4), (18.0, 84.8), (0.0, 1.0)])
+def test_grid_lines_stand_at_the_ticks(low: float, high: float) -> None:
+    chart = curve_chart("t", "y", {"a": mean_over_seeds([((0.0, low), (1.0, high))])}, {"a": "#000000"})
+    assert chart is not None
+    (axes,) = chart.figure.axes
+    bottom, top = axes.get_ylim()
+    grid = [float(line[0, 1]) for line in cast(LineCollection, axes.collections[-1]).get_segments()]
+    assert grid == [tick for tick in axes.get_yticks() if bottom <= tick <= top]
+
+
 def test_a_chart_without_a_value_is_none() -> None:
     assert curve_chart("t", "y", {"a": mean_over_seeds([])}, {"a": "#000000"}) is None
 

@@ -53,7 +53,7 @@ def _plain_axes(size: tuple[float, float], x_label: str, y_label: str, names: It
 
 def _finish(axes: Axes, title: str, y_label: str) -> Chart:
     """With grid lines; without clipping, since all values are within the axes, and the file is smaller."""
-    low, high = axes.get_ylim()
+    low, high = axes.set_ylim(axes.get_ylim())
     ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
     axes.hlines(ticks, 0, 1, transform=axes.get_yaxis_transform(), color=FAINT, alpha=0.3, linewidth=0.7, zorder=0)
     for artist in axes.findobj(include_self=False):
