@@ -98,7 +98,8 @@ def _measure(options: CostOptions, config: PretrainConfig) -> dict[str, Any]:
 
 def _show(console: Console, document: dict[str, Any]) -> None:
     where = f"{document['device']} ({document['device_name']}, CPU threads: {document['threads']})"
-    heads = ", ".join(f"{name} {_widths(widths)}" for name, widths in document["heads"].items())
+    widths = {name: "–".join(map(str, w)) if w else "the learner's own" for name, w in document["heads"].items()}
+    heads = ", ".join(f"{name} {width}" for name, width in widths.items())
     head = (
         f"{document['backbone']}, {heads}; {document['optimizer']}, {document['precision']}, images of "
         f"{document['image_size']} pixels, rounds: {document['rounds']}; {where}, torch {document['torch']}"
@@ -108,10 +109,6 @@ def _show(console: Console, document: dict[str, Any]) -> None:
     for table in (memory_table(rows), time_table(rows)):
         console.print("", table, highlight=False, sep="\n")
     console.print("", *_notes(document), highlight=False, markup=False, sep="\n")
-
-
-def _widths(widths: tuple[int, ...] | None) -> str:
-    return "of each learner's own" if widths is None else "–".join(map(str, widths))
 
 
 def _notes(document: dict[str, Any]) -> list[str]:

@@ -79,16 +79,12 @@ def knn_votes(
     queries: (q, d), bank: (n, d), labels: (n,) → (q, labels.max() + 1). With T → ∞ it is the plain majority vote, with
     k = 1 the nearest neighbor.
     """
-    classes = int(labels.max()) + 1
-    return torch.cat(
-        [_votes(neighbors, labels, classes, temperature) for neighbors in nearest(queries, bank, k, device)]
-    )
-
-
-def _votes(neighbors: Nearest, labels: Tensor, classes: int, temperature: float) -> Tensor:
-    cosines, rows = neighbors
-    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # a common factor per query changes no ranking
-    return weights.new_zeros(len(cosines), classes).scatter_add_(1, labels[rows], weights)
+    votes = []
+    for cosines, rows in nearest(queries, bank, k, device):
+        weights = ((cosines - cosines[:, :1]) / temperature).exp()  # a common factor per query changes no ranking
+        empty = weights.new_zeros(len(cosines), int(labels.max()) + 1)
+        votes.append(empty.scatter_add_(1, labels[rows], weights))
+    return torch.cat(votes)
 
 
 def knn_accuracy(
