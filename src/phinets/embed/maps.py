@@ -155,7 +155,7 @@ def fit_pca(features: Rows, components: int) -> tuple[NDArray[np.float64], NDArr
 def tsne(points: NDArray[np.float64], perplexity: float = 30.0, seed: int = 0) -> NDArray[np.float32]:
     """scikit-learn's t-SNE, initialized by PCA: points (n, d) → (n, 2); the same for the same points and seed.
 
-    One thread: its short parallel sections wait for each other, ten times as long where other processes are busy.
+    One thread: its short parallel sections wait for each other where other processes are busy.
     """
     perplexity = min(perplexity, (len(points) - 1) / 3)
     scale = points.std() or 1.0
