@@ -152,11 +152,11 @@ def test_a_run_on_data_sets_of_its_own_is_judged_on_what_is_named(
     assert "a.npz" in err
     assert "shapes" not in err
     with pytest.raises(SystemExit) as left:
-        door(["eval", "knn", str(tmp_path / "run"), "--k", "5"])
+        door(["eval", "knn", str(tmp_path / "run"), "--num-neighbors", "5"])
     assert left.value.code == 2
     assert "--data" in capsys.readouterr().err
     with pytest.raises(SystemExit) as left:
-        door(["eval", "knn", str(tmp_path / "run"), "--k", "5", "--data", place])
+        door(["eval", "knn", str(tmp_path / "run"), "--num-neighbors", "5", "--data", place])
     assert not left.value.code
 
 

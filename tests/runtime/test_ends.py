@@ -84,16 +84,16 @@ def test_the_command_leaves_politely_and_the_same_line_goes_on(number: signal.Si
         assert monotonic() < patience
         sleep(0.01)
     process.send_signal(number)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=300)
     assert process.returncode == 128 + number
     assert f"stopped by {number.name} after step" in json.loads(out)["error"]
-    assert f"Go on with: phinets train --resume {folder}" in said
+    assert f"phinets train --resume {folder}" in said
     assert "Traceback" not in said
     step = newest(folder)["step"]
     assert 0 < step < 150
     done = subprocess.run(line, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0
     assert json.loads(done.stdout)["steps"] == 150
-    assert f"going on after {step}" in " ".join(done.stderr.split())
+    assert f"resuming after {step}" in " ".join(done.stderr.split())
     again = subprocess.run(line, capture_output=True, text=True, timeout=100)
     assert json.loads(again.stdout) == json.loads(done.stdout)

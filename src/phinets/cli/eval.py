@@ -27,13 +27,13 @@ SPECTRUM_VALUES = 8
 class Knn:
     """kNN accuracy on the test images, with the training images as bank; the same vote as during training.
 
-    Example: phinets eval knn runs/first --data cifar10 --k 200
+    Example: phinets eval knn runs/first --data cifar10 --num-neighbors 200
     """
 
     target: Target
     """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict), or a feature file (.npz,
     .parquet) of `phinets embed` or `phinets eval features`: split `train` is the bank, `test` the queries."""
-    k: int | None = None
+    num_neighbors: int | None = None
     """Neighbors that vote; unset: as in the run, else 200, or all where the bank is smaller."""
     temperature: float | None = None
     """Votes weigh exp(cosine / temperature); unset: as in the run, else 0.1."""
@@ -42,8 +42,8 @@ class Knn:
     """Print one JSON document: accuracy, k, temperature, protocol."""
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.k < 1:
-            raise UserError(f"k is {self.k}, but at least one neighbor must vote. The paper uses 200.")
+        if self.num_neighbors is not None and self.num_neighbors < 1:
+            raise UserError(f"--num-neighbors is {self.num_neighbors}, but must be at least 1. The paper uses 200.")
         if self.temperature is not None and not 0 < self.temperature < float("inf"):
             raise UserError(f"temperature is {self.temperature}, but must be above 0. The paper uses 0.1.")
 
@@ -58,7 +58,7 @@ def knn(words: list[str]) -> Outcome:
 
     source = open_target(args.target, args.options)
     train, test = source.feature_sets()
-    k = args.k or min(source.evaluation.num_neighbors, len(train.labels))
+    k = args.num_neighbors or min(source.evaluation.num_neighbors, len(train.labels))
     temperature = args.temperature or source.evaluation.knn_temperature
     device = pick_device(args.options.device)
     accuracy = knn_accuracy(*test, *train, k=k, temperature=temperature, device=device)
@@ -208,7 +208,7 @@ class Features:
     An .npz is read as a memory map, so `eval knn` works on features larger than the memory. An interrupted command
     resumes when it is repeated.
 
-    Example: phinets eval features runs/first --out features.npz && phinets eval knn features.npz --k 200
+    Example: phinets eval features runs/first --out features.npz && phinets eval knn features.npz --num-neighbors 200
     """
 
     target: Target
@@ -266,4 +266,4 @@ ACTIONS: Mapping[str, Action] = {
 
 def command(words: list[str]) -> Outcome:
     """One of the actions."""
-    return run_action("eval", ACTIONS, "phinets eval knn runs/first --k 200", words)
+    return run_action("eval", ACTIONS, "phinets eval knn runs/first --num-neighbors 200", words)

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from phinets import __version__
 from phinets.config.errors import StoppedError, UserError, unknown
-from phinets.runtime.process import exit_on_interrupt, launched, share_cores
+from phinets.runtime.process import exit_on_interrupt, launch_info, share_cores
 
 COMMANDS: Mapping[str, str] = {
     "train": "pretrain an encoder; without options, the main job",
@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def _command(name: str, words: list[str]) -> int:
     """Run one command and give its exit code."""
     share_cores()
-    as_json, quiet = "--json" in words, launched().rank > 0
+    as_json, quiet = "--json" in words, launch_info().rank > 0
     warnings.showwarning = _print_warning
     try:
         if name not in COMMANDS:

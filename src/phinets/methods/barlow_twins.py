@@ -22,7 +22,7 @@ class BarlowTwins(Learner):
 
     def loss(self, views: Views) -> Losses:
         """Σ_i (1 − C_ii)² + λ Σ_{i≠j} C_ij² for the cross-correlation C of z₁ and z₂ over all processes."""
-        z1, z2 = self.f(views.first), self.f(views.second)
+        z1, z2 = self.encode_views(views.first, views.second)
         total = self._agreement(z1, z2)
         traced = ((views.first, z1), (views.second, z2))
         return Losses(total, {"decorrelation": total.detach()}, z1.detach(), traced)

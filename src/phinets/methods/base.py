@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,13 @@ class Losses:
     """The views that f encoded with gradient and their codes: (view, z) for each."""
 
 
+class ViewEncoder(Protocol):
+    """What encodes two views in place of f (`training.parallel_views`)."""
+
+    def encode(self, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+        """The codes of two views."""
+
+
 class Learner(nn.Module, ABC):
     """A self-supervised learner.
 
@@ -46,6 +54,11 @@ class Learner(nn.Module, ABC):
     f: Encoder
     options: LearnerOptions
     anchor: Anchor | None
+
+    encodes_two_views: bool = True
+    """Whether `loss` calls `encode_views`."""
+    parallel_views: ViewEncoder | None = None
+    """Set during a training step that encodes the views in two threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,6 +130,10 @@ class Learner(nn.Module, ABC):
     def predictors(self) -> dict[str, nn.Module]:
         """The networks that predict codes from codes, by the paper's letters."""
         return {}
+
+    def encode_views(self, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+        """f(x1) and f(x2), each with its own batch statistics."""
+        return (self.f(x1), self.f(x2)) if self.parallel_views is None else self.parallel_views.encode(x1, x2)
 
     def slow_code(self, x: Tensor) -> Tensor:
         """The slow encoder's code of x, without gradient."""

@@ -19,6 +19,7 @@ class MoCo(Learner):
     the new keys, and `after_step` enqueues those of all processes.
     """
 
+    encodes_two_views = False
     queue: Tensor
     queue_ptr: Tensor
 

@@ -46,7 +46,7 @@ class Predictive(Learner):
         z0 = self._anchor_code(views)  # first: without a graph it keeps no activations
         x1 = anchor_of(views) if self.wiring.first == "original" else views.first
         x2 = views.second
-        z1, z2 = self.f(x1), self.f(x2)
+        z1, z2 = self.encode_views(x1, x2)
         p1, p2 = self.h(z1), self.h(z2)
         terms = {"sim1": self._sim1(p1, p2, *self._sim1_targets(x1, x2, z1, z2))}
         total = self.options.sim1_weight * terms["sim1"]

@@ -21,8 +21,7 @@ from phinets.data import InMemory
 from phinets.data.shapes import draw
 from phinets.runtime.devices import Precision, is_out_of_memory, synchronize
 from phinets.training.loader import ViewLoader
-from phinets.training.optimizers import build_optimizer
-from phinets.training.step import TrainState, build_learner, train_step
+from phinets.training.step import TrainState, build_learner, build_train_state, train_step
 from phinets.views import Views
 
 T = TypeVar("T")
@@ -99,9 +98,7 @@ def first_batch(config: TrainConfig, device: torch.device) -> Views:
 def new_train_state(config: TrainConfig, device: torch.device) -> TrainState:
     """A new learner with its optimizer."""
     precision = Precision(config.compute.precision, device)
-    learner = build_learner(config, device, precision.weights)
-    optimizer = build_optimizer(learner, config.optimization)
-    return TrainState(learner=learner, optimizer=optimizer, precision=precision, model=learner)
+    return build_train_state(config, build_learner(config, device, precision.weights), precision)
 
 
 def run_steps(train_state: TrainState, views: Views, n: int = 1) -> None:

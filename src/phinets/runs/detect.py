@@ -43,7 +43,7 @@ from phinets.runs.trainer import BaseTrainer, Silent, StepCallback
 from phinets.runtime.devices import Precision, pick_device
 from phinets.runtime.environment import environment
 from phinets.runtime.files import atomic_write, write_json, write_text
-from phinets.runtime.process import Signals, launched
+from phinets.runtime.process import Signals, launch_info
 from phinets.training.checkpoint import Keeper
 from phinets.training.detector import DetectorSchedule, detector_train_state
 from phinets.training.journal import Journal, read_journal
@@ -183,7 +183,7 @@ def read_start(folder: Path) -> StartRecord:
 
 def build_detection(target: Path, config: DetectionConfig) -> DetectionRun:
     """Load and check the encoder and the images."""
-    if launched().size > 1:
+    if launch_info().size > 1:
         raise UserError(
             "a detector is trained by one process: its batch norm then sees the whole batch, as a synchronized one of "
             "several processes would. Leave out torchrun; --accumulate saves memory."

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from phinets.config.errors import CommonError, StoppedError, UserError
 from phinets.runtime.devices import pick_device
-from phinets.runtime.process import launched
+from phinets.runtime.process import launch_info
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ TIMEOUT = timedelta(hours=6)
 @contextmanager
 def process_group() -> Iterator[None]:
     """Join the process group of torchrun; without torchrun, nothing happens."""
-    if launched().size == 1 or dist.is_initialized():
+    if launch_info().size == 1 or dist.is_initialized():
         yield
         return
     cuda = torch.cuda.is_available()
@@ -135,7 +135,7 @@ def local_device(name: str) -> torch.device:
         raise UserError("an Apple GPU supports one process only. Run without torchrun, or use --device cpu.")
     if name == "cpu" or not torch.cuda.is_available():
         return pick_device("cpu" if name == "auto" else name)
-    local_rank = launched().local_rank
+    local_rank = launch_info().local_rank
     if local_rank >= torch.cuda.device_count():
         raise UserError(
             f"there are more processes than GPUs on this machine ({torch.cuda.device_count()}). "

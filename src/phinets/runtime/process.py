@@ -21,7 +21,7 @@ class Launch(NamedTuple):
     local_rank: int = 0
 
 
-def launched() -> Launch:
+def launch_info() -> Launch:
     """From torchrun's environment variables; a single process without them."""
     if "RANK" not in os.environ:
         return Launch()
@@ -107,7 +107,7 @@ class Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         again = self.received is not None and number == signal.SIGINT
-        if again and launched().size > 1 and monotonic() - self._when < ECHO_SECONDS:
+        if again and launch_info().size > 1 and monotonic() - self._when < ECHO_SECONDS:
             return
         self.received, self._when = signal.Signals(number), monotonic()
         if again or not self._defer:

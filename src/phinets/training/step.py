@@ -19,6 +19,7 @@ from phinets.runtime import distributed
 from phinets.runtime.batch_norm import synchronize_norms
 from phinets.runtime.devices import Precision
 from phinets.training.optimizers import build_optimizer, set_rates
+from phinets.training.parallel_views import ParallelViews, parallel_views
 from phinets.views import Views, random_stream
 
 _BUFFERS = next(
@@ -76,6 +77,8 @@ class TrainState(BaseTrainState):
     learner: Learner
     model: nn.Module
     """The module that is called: the learner or, in a distributed run, its DistributedDataParallel wrapper."""
+    parallel_views: ParallelViews | None = None
+    """Encodes the views of a step in two threads; None: f encodes them in turn."""
 
     def step(self, batches: Sequence[Views], *, rate: float, peak: float) -> Losses:
         """`train_step` on these micro-batches."""
@@ -95,6 +98,7 @@ def build_train_state(config: TrainConfig, learner: Learner, precision: Precisio
         optimizer=build_optimizer(learner, config.optimization),
         precision=precision,
         model=wrap_distributed(learner, precision.device, config.source.image_size),
+        parallel_views=None if config.compute.compile else parallel_views(learner, precision),
     )
 
 
@@ -174,9 +178,10 @@ def train_step(train_state: TrainState, batches: Sequence[Views], *, rate: float
     set_rates(train_state.optimizer, rate=rate, peak=peak)
     train_state.optimizer.zero_grad(set_to_none=True)
     count = len(batches)
-    losses = [_backward(train_state, views, i + 1 == count, count) for i, views in enumerate(batches)]
-    train_state.precision.step(train_state.optimizer)
-    train_state.learner.after_step()
+    with nullcontext() if train_state.parallel_views is None else train_state.parallel_views.step():
+        losses = [_backward(train_state, views, i + 1 == count, count) for i, views in enumerate(batches)]
+        train_state.precision.step(train_state.optimizer)
+        train_state.learner.after_step()
     return mean_losses(losses)
 
 
@@ -185,6 +190,8 @@ def _backward(train_state: TrainState, views: Views, last: bool, count: int) -> 
         with train_state.precision.autocast():
             losses: Losses = train_state.model(views)
         train_state.precision.backward(losses.total / count)
+        if train_state.parallel_views is not None:
+            train_state.parallel_views.backward()
     return Losses(losses.total.detach(), losses.terms, losses.codes)
 
 
