@@ -165,7 +165,8 @@ def test_a_bank_smaller_than_the_run_s_k_votes_as_a_whole(run_folder: Path, caps
 
 
 def test_the_protocol_says_which_classes_and_how_large(run_folder: Path, capsys: Capture) -> None:
-    words = ["eval", "knn", str(run_folder), "--classes", "0", "1", "--test-images", "8", "--num-neighbors", "3", *ON_CPU]
+    sizes = ["--classes", "0", "1", "--test-images", "8", "--num-neighbors", "3"]
+    words = ["eval", "knn", str(run_folder), *sizes, *ON_CPU]
     document = json.loads(said(words, capsys)[1])
     assert "2 classes (" in document["protocol"]
     assert "at 16 pixels" in document["protocol"]

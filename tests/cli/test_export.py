@@ -63,7 +63,8 @@ def test_an_export_says_where_it_is_and_what_it_is(here: Path, capsys: Capture) 
 @pytest.mark.slow
 def test_what_is_exported_is_judged_as_the_run_was(here: Path, capsys: Capture) -> None:
     assert said(["export", "RUN", "--to", "safetensors"], capsys)[0] == 0
-    rest = ["--data", "shapes", "--bank", "96", "--test-images", "50", "--num-neighbors", "7", "--device", "cpu", "--json"]
+    sizes = ["--bank", "96", "--test-images", "50", "--num-neighbors", "7"]
+    rest = ["--data", "shapes", *sizes, "--device", "cpu", "--json"]
     by_file = json.loads(said(["eval", "knn", "RUN.safetensors", *rest], capsys)[1])
     assert by_file["accuracy"] == json.loads(Path("RUN/summary.json").read_text())["knn"]
 
