@@ -116,16 +116,14 @@ def _read(name: str, options: DataOptions) -> DataSplits:
     kind, colon, place = name.partition(":")
     if not place and (colon or name in PLACES):
         raise UserError(f"'{name}' needs a {'name' if kind == 'stream' else 'path'}. Use {_usage(kind)}.")
-    return (
-        look_up("kind of place", kind, PLACES)(place, options)
-        if colon
-        else look_up("data set", name, DATA).read(options)
-    )
+    if colon:
+        return look_up("kind of place", kind, PLACES)(place, options)
+    return look_up("data set", name, DATA).read(options)
 
 
 def describe_data() -> dict[str, str]:
     """Every data set and every kind of place, in one line each."""
-    return {name: source.what for name, source in DATA.items()} | {
+    return {name: first_line(source.read) for name, source in DATA.items()} | {
         _usage(kind): first_line(reader) for kind, reader in PLACES.items()
     }
 

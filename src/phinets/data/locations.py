@@ -17,12 +17,7 @@ DOWNLOAD_AGAIN = "Remove its folder and fetch it again with --download."
 def data_root(root: str | None) -> Path:
     """The folder of all data: `root`, else $PHINETS_DATA, else ~/.cache/phinets/data."""
     path = root or os.environ.get(VARIABLE)
-    return Path(path).expanduser() if path else cache_folder() / "data"
-
-
-def cache_folder() -> Path:
-    """The package's cache."""
-    return Path.home() / ".cache" / "phinets"
+    return Path(path).expanduser() if path else Path.home() / ".cache" / "phinets" / "data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +95,6 @@ class Source:
 
     read: Callable[[DataOptions], DataSplits]
     folder: DatasetFolder | None = None
-
-    @property
-    def what(self) -> str:
-        """The data set in one line."""
-        return first_line(self.read)
 
     def state(self, root: str | None) -> str:
         """Whether it is there."""

@@ -200,7 +200,10 @@ def _run_kernel(images: NDArray[Any], records: Records, statistics: Statistics |
     compiled = kernel()
     assert compiled is not None
     size = views.shape[2]
-    scratch = _scratch(records, images.shape[2], images.shape[3], size)
+    step = max(1.0, np.abs(records["axes"][:, :, 1]).max())
+    taps = 2 * math.ceil(2 * step if records["cubic"].any() else step)
+    lines = np.zeros((images.shape[2] + taps + 1, max(images.shape[3] + taps, size)), np.float32)
+    scratch = np.zeros((2, size), np.int64), np.zeros((2, taps, size), np.float32), lines  # see `kernel.crop`
     mean, std = (np.array(values) for values in statistics or ((0.0,) * 3, (1.0,) * 3))
     scale, shift = (1 / std).astype(np.float32), (-mean / std).astype(np.float32)
     recolor, blur = bool((records["jitter"] | records["gray"]).any()), bool(records["sigma"].any())
@@ -214,11 +217,3 @@ def _run_kernel(images: NDArray[Any], records: Records, statistics: Statistics |
         if blur:
             compiled.blur(view, some)
         compiled.finish(planes, some, scale, shift)
-
-
-def _scratch(records: Records, height: int, width: int, size: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Buffers of the kernel: the first pixel of each window, its weights, and the rows between the two resizes."""
-    step = max(1.0, np.abs(records["axes"][:, :, 1]).max())
-    taps = 2 * math.ceil(2 * step if records["cubic"].any() else step)
-    lines = np.zeros((height + taps + 1, max(width + taps, size)), np.float32)
-    return np.zeros((2, size), np.int64), np.zeros((2, taps, size), np.float32), lines

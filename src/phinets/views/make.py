@@ -90,7 +90,11 @@ def make_views(
         UserError: The images are not uint8 (n, 3, height, width), or an argument is not one of the above.
     """
     _require(images, size)
-    _require_cpu(generator)
+    if generator.device.type != "cpu":
+        raise UserError(
+            f"the generator is on {generator.device}, but parameters are drawn on the CPU, so that every device draws "
+            "the same. Use random_stream(seed, 'views', step)."
+        )
     if anchor not in ("original", "augmented", None):
         raise UserError(f"anchor is '{anchor}', but must be 'original', 'augmented' or None.")
     side, statistics = size or min(images.shape[2:]), (plan.mean, plan.std)
@@ -153,14 +157,6 @@ def _require(images: Tensor, size: int | None) -> None:
         raise UserError(f"size is {size}, but must be at least 1. Give the side of the output, e.g. 32.")
 
 
-def _require_cpu(generator: torch.Generator) -> None:
-    if generator.device.type != "cpu":
-        raise UserError(
-            f"the generator is on {generator.device}, but parameters are drawn on the CPU, whatever the images' "
-            "device, so that every device draws the same. Use random_stream(seed, 'views', step)."
-        )
-
-
 class CropPlan:
     """The views of a batch of pictures of unknown sizes; all random numbers are drawn at once, as in `make_views`.
 
@@ -185,7 +181,7 @@ class CropPlan:
                 side = max(1, round(min(width, height) * (self.size / frame.short_side)))
                 top, left, tall, wide = (height - side) // 2, (width - side) // 2, side, side
             else:
-                top, left, tall, wide = draws[0].select(slice(row, row + 1)).boxes(height, width)[0].tolist()
+                top, left, tall, wide = draws[0].boxes(height, width, slice(row, row + 1))[0].tolist()
             interpolation = frame.augmentation.interpolation if frame.augmentation else "bicubic"
             windows.append(Window(left, top, left + wide, top + tall, interpolation))
         return windows

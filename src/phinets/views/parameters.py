@@ -62,19 +62,17 @@ class CropParams:
     bounds: Range
     """Of the ratio, for images where no try fits."""
 
-    def select(self, rows: slice) -> "CropParams":
-        """The parameters of these images only."""
-        return CropParams(self.area[rows], self.ratio[rows], self.position[rows], self.bounds)
-
-    def boxes(self, height: int, width: int) -> Tensor:
-        """(n, 4) top, left, height, width: the first of ten tries that fits, else the central box."""
-        area = height * width * self.area
-        tall, wide = (area / self.ratio).sqrt_().round_(), (area * self.ratio).sqrt_().round_()
+    def boxes(self, height: int, width: int, rows: slice = slice(None)) -> Tensor:
+        """(n, 4) top, left, height, width: the first of ten tries that fits, else the largest central box."""
+        area, ratio = height * width * self.area[rows], self.ratio[rows]
+        tall, wide = (area / ratio).sqrt_().round_(), (area * ratio).sqrt_().round_()
         fits, first = ((tall > 0) & (tall <= height) & (wide > 0) & (wide <= width)).max(dim=1, keepdim=True)
         side = torch.cat([tall.gather(1, first), wide.gather(1, first)], dim=1)
-        corner = (self.position * (torch.tensor([height, width]) - side + 1)).floor_()
+        corner = (self.position[rows] * (torch.tensor([height, width]) - side + 1)).floor_()
         box = torch.cat([corner, side], dim=1).long()
-        return torch.where(fits, box, _central_box(height, width, self.bounds))
+        tallest, widest = min(height, round(width / self.bounds[0])), min(width, round(height * self.bounds[1]))
+        central = torch.tensor([(height - tallest) // 2, (width - widest) // 2, tallest, widest])
+        return torch.where(fits, box, central)
 
 
 def draw(augmentation: Augmentation, n: int, height: int, width: int, generator: torch.Generator) -> ViewParams:
@@ -132,14 +130,6 @@ def _crops(augmentation: Augmentation, n: int, generator: torch.Generator) -> Cr
     ratio = _uniform((math.log(low), math.log(high)), (n, TRIES), generator).exp_()
     position = torch.rand(n, 2, generator=generator, dtype=torch.float64)
     return CropParams(area, ratio, position, augmentation.crop_ratio)
-
-
-def _central_box(height: int, width: int, ratio: Range) -> Tensor:
-    """The largest central box whose width ÷ height is allowed."""
-    low, high = ratio
-    tall = min(height, round(width / low))
-    wide = min(width, round(height * high))
-    return torch.tensor([(height - tall) // 2, (width - wide) // 2, tall, wide])
 
 
 def random_stream(seed: int, *words: str | int) -> torch.Generator:
