@@ -61,3 +61,23 @@ def test_an_npz_that_is_none_is_refused(tmp_path: Path) -> None:
         load(npz(tmp_path / "one.npz", X=noise(1, 8, 8, 3)), DataOptions())
     with pytest.raises(UserError, match="no plain array"):
         load(npz(tmp_path / "evil.npz", X=np.array([{}], dtype=object)), DataOptions())
+
+
+def test_the_labels_that_occur_are_the_classes_however_large(tmp_path: Path) -> None:
+    labels = np.array([7, 4294967295] * 10, np.uint32)
+    split = load(npz(tmp_path / "a.npz", X=noise(20, 8, 8, 3), Y=labels), DataOptions())
+    assert split.classes == ("7", "4294967295")
+    assert split.train.labels is not None
+    assert split.train.labels.bincount().tolist() == [9, 9]
+    beyond = np.full(20, 2**63, np.uint64)
+    with pytest.raises(UserError, match="9223372036854775808"):
+        load(npz(tmp_path / "b.npz", X=noise(20, 8, 8, 3), Y=beyond), DataOptions())
+
+
+def test_the_test_images_are_a_tenth_of_each_class(tmp_path: Path) -> None:
+    labels = np.repeat([0, 1, 2, 3, 4], [100, 30, 8, 2, 1])
+    split = load(npz(tmp_path / "a.npz", X=noise(141, 4, 4, 3), Y=labels), DataOptions())
+    assert split.test.labels is not None
+    assert split.test.labels.bincount(minlength=5).tolist() == [10, 3, 1, 1, 0]
+    alone = load(npz(tmp_path / "b.npz", X=noise(20, 4, 4, 3), Y=np.arange(20)), DataOptions())
+    assert (len(alone.train), len(alone.test)) == (18, 2)

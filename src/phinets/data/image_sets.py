@@ -179,6 +179,20 @@ def holdout_rows(n: int) -> tuple[Tensor, Tensor]:
     return order[torch.arange(n) % 10 != 0], order[::10]
 
 
+def stratified_rows(n: int, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The same with a tenth of each class as test images, at least one of a class of two; unlabeled images train."""
+    if labels is None:
+        return holdout_rows(n)
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    classes, numbers, counts = labels[order].unique(return_inverse=True, return_counts=True)
+    by_class = numbers.argsort(stable=True)
+    rank = torch.empty_like(order)
+    rank[by_class] = torch.arange(n) - (counts.cumsum(0) - counts)[numbers[by_class]]
+    quota = (counts / 10).round().clamp_min(1) * ((counts > 1) & (classes >= 0))
+    test = rank < quota[numbers]
+    return (order[~test], order[test]) if test.any() else holdout_rows(n)
+
+
 class BadImages:
     """Collects bad images, each once, up to a limit."""
 

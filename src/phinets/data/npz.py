@@ -16,7 +16,7 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
-from phinets.data.image_sets import DataSplits, ImageSet, InMemory, holdout_rows
+from phinets.data.image_sets import DataSplits, ImageSet, InMemory, stratified_rows
 
 CHUNK = 1_000
 
@@ -93,16 +93,17 @@ def read_labels(archive: zipfile.ZipFile, name: str, n: int) -> NDArray[np.int64
             raise UserError(
                 f"'{archive.filename}' holds {array.dtype} {array.shape} under '{name}', not whole numbers ({n},)."
             )
-        labels = np.concatenate(list(array.chunks(100_000))).reshape(n).astype(np.int64)
-    if labels.min() < 0:
-        raise UserError(f"'{archive.filename}' holds the label {labels.min()}, but labels count from 0.")
-    return labels
+        labels = np.concatenate(list(array.chunks(100_000))).reshape(n)
+    for label in (labels.min(), labels.max()):
+        if not 0 <= label < 2**63:
+            raise UserError(f"'{archive.filename}' holds the label {label}, but labels are 0 to 2⁶³ − 1.")
+    return labels.astype(np.int64)
 
 
 def npz(path: str, options: DataOptions) -> DataSplits:
     """A file of arrays X (uint8, n × height × width × 3) and, with labels, Y (n whole numbers from 0).
 
-    Every tenth image of a fixed shuffle is a test image.
+    The labels that occur are the classes. A tenth of the images, with labels a tenth of each class, are test images.
     """
     file = Path(path).expanduser()
     if not file.is_file():
@@ -111,13 +112,14 @@ def npz(path: str, options: DataOptions) -> DataSplits:
         with open_array(archive, "X") as array:
             require_pictures(array, file)
             pixels = _pixels(array, file)
-        labeled = "Y.npy" in archive.namelist()
-        labels = torch.from_numpy(read_labels(archive, "Y", len(pixels))) if labeled else None
+        labels, classes = None, ()
+        if "Y.npy" in archive.namelist():
+            values, labels = torch.from_numpy(read_labels(archive, "Y", len(pixels))).unique(return_inverse=True)
+            classes = tuple(map(str, values.tolist()))
     if len(pixels) < 2:
         raise UserError(f"'{file}' holds one image, but training and test need at least one each.")
-    classes = () if labels is None else tuple(str(i) for i in range(int(labels.max()) + 1))
     every = ImageSet(InMemory(pixels, torch.arange(len(pixels))), labels)
-    train, test = (every.subset(rows) for rows in holdout_rows(len(pixels)))
+    train, test = (every.subset(rows) for rows in stratified_rows(len(pixels), labels))
     return DataSplits(train, test, classes)
 
 
