@@ -17,7 +17,7 @@ from phinets.config.errors import UserError
 from phinets.config.evaluation import EvalOptions
 from phinets.config.views import PLANS
 from phinets.data.files import decode_square
-from phinets.evaluation.encoders import Encoder, default_batch_size, load, load_encoder
+from phinets.evaluation.encoders import Encoder, load, load_encoder
 from phinets.evaluation.setup import eval_setup
 from phinets.training.checkpoint import checkpoints
 from phinets.views import prepare
@@ -141,9 +141,13 @@ def test_many_images_are_shown_some_at_a_time(encoder: Encoder, monkeypatch: pyt
     assert sizes == [5, 5, 5, 5, 3] * 2
 
 
-def test_no_more_pixels_are_shown_at_once_than_a_small_memory_holds(encoder: Encoder) -> None:
-    assert {size: default_batch_size(size) for size in (16, 32, 224, 4096)} == {16: 512, 32: 512, 224: 83, 4096: 1}
+def test_no_more_pixels_are_shown_at_once_than_a_small_memory_holds(
+    run_folder: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert encoder.batch_size == 512
+    assert load(run_folder, device="cpu", image_size=224).batch_size == 83
+    monkeypatch.setattr("phinets.evaluation.encoders.PIXELS", 100)
+    assert load(run_folder, device="cpu").batch_size == 1
 
 
 def test_nothing_gives_no_features(encoder: Encoder) -> None:

@@ -21,6 +21,7 @@ from phinets.evaluation.features import FeatureExtractor
 from phinets.evaluation.finetune import LabeledLoader, evaluate_finetuning, fine_tune, paper_probe
 from phinets.evaluation.linear import train_heads
 from phinets.evaluation.setup import EvalSetup
+from phinets.views import prepare
 from tests.helpers import TinyEncoder
 
 CPU = torch.device("cpu")
@@ -121,7 +122,7 @@ def test_lessons_show_every_image_each_epoch_anew_with_its_label() -> None:
     for views, labels in ((a, labels_a), (b, labels_b)):
         red, blue = views[:, 0].mean((1, 2)), views[:, 2].mean((1, 2))
         assert torch.equal((blue > red).long(), labels)
-    plain = {tuple(image.flatten().tolist()) for image in who.extractor._prepare(_pixels(who))}
+    plain = {tuple(image.flatten().tolist()) for image in prepare(_pixels(who), who.extractor.plan, who.extractor.size)}
     assert not plain & {tuple(image.flatten().tolist()) for image in a}
 
 

@@ -6,7 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from phinets.data.image_sets import holdout_rows
-from phinets.evaluation.linear import Probe, fit_probe, linear_accuracy, probe_accuracy
+from phinets.evaluation.linear import Probe, fit_probe, probe_accuracy
+
+
+def linear_accuracy(queries: torch.Tensor, truth: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> float:
+    return probe_accuracy(fit_probe(x, y), queries, truth)
 
 
 def two_clouds(n: int, gap: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,7 +19,7 @@ from phinets.evaluation.encoders import load_encoder
 from phinets.evaluation.evaluator import Evaluator
 from phinets.evaluation.features import FeatureExtractor, require_classes
 from phinets.evaluation.knn import knn_accuracy
-from phinets.evaluation.linear import linear_accuracy
+from phinets.evaluation.linear import fit_probe, probe_accuracy
 from phinets.evaluation.setup import eval_setup, open_target
 from phinets.training.checkpoint import checkpoints
 from tests.data import making
@@ -33,7 +33,7 @@ def test_the_command_s_numbers_are_the_run_s(miniature: RunRecord, run_folder: P
     found = open_target(run_folder, replace(ON_CPU, encoder=clock))
     train, test = (one.tensors() for one in found.feature_sets())
     assert knn_accuracy(*test, *train, k=7) == getattr(miniature.summary, f"knn{ending}")
-    assert linear_accuracy(*test, *train) == getattr(miniature.summary, f"linear{ending}")
+    assert probe_accuracy(fit_probe(*train), *test) == getattr(miniature.summary, f"linear{ending}")
     assert found.evaluation.num_neighbors == 7
 
 

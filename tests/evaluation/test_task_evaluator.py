@@ -15,7 +15,7 @@ from phinets.data import BadImages, ImageSet, InMemory
 from phinets.evaluation.evaluator import TaskEvaluator
 from phinets.evaluation.features import FeatureExtractor
 from phinets.evaluation.knn import knn_accuracy
-from phinets.evaluation.linear import linear_accuracy
+from phinets.evaluation.linear import fit_probe, probe_accuracy
 
 READOUTS: tuple[Readout, ...] = ("task-knn", "task-linear", "class-knn", "class-linear")
 PROTOCOL = EvalConfig(num_neighbors=7, online_bank=40, online_queries=20)
@@ -69,7 +69,7 @@ def by_hand(eval_train: list[Task], asked: Task, linear: bool, k: int) -> float:
     features, labels = torch.cat([s.tensors()[0] for s in sides]), torch.cat([s.labels for s in sides])
     if linear:
         least = int(labels.min())  # the tasks' classes follow each other
-        return linear_accuracy(a.tensors()[0], a.labels - least, features, labels - least)
+        return probe_accuracy(fit_probe(features, labels - least), a.tensors()[0], a.labels - least)
     return knn_accuracy(*a, features, labels, k=k, temperature=PROTOCOL.knn_temperature)
 
 

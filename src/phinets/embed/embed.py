@@ -12,19 +12,12 @@ from phinets.backbones.weights import encoder_checksum
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.evaluation import EncoderOptions, EvalOptions
 from phinets.config.plain import to_plain
-from phinets.config.run import DataOptions
+from phinets.config.run import DataOptions, TrainConfig
 from phinets.data import BadImages, DataSplits, load
 from phinets.data.folder import single_image
 from phinets.embed.collection import Collection, collect
 from phinets.embed.store import WRITERS, Embedding, FeatureStore, open_store, store_folder
-from phinets.evaluation.encoders import (
-    Encoder,
-    LoadedEncoder,
-    build_encoder,
-    data_options_of,
-    load_encoder,
-    resolve_options,
-)
+from phinets.evaluation.encoders import Encoder, build_encoder, data_options_of, load_encoder, resolve_options
 from phinets.evaluation.features import require_finite_features
 from phinets.evaluation.setup import eval_setup
 from phinets.runtime.files import atomic_write
@@ -97,7 +90,7 @@ def embed_job(place: Path, options: EncoderOptions, split: SplitName = "all", ba
         data=name,
         split=split,
         max_bad_images=options.max_bad_images,
-        details=_protocol(loaded),
+        details=_protocol(loaded.config),
     )
 
 
@@ -112,13 +105,13 @@ def eval_job(place: Path, options: EvalOptions) -> EmbedJob:
         data=setup.data,
         split="all",
         max_bad_images=options.max_bad_images,
-        details={**_protocol(setup.loaded), "labels": options.labels, "seed": options.seed},
+        details={**_protocol(setup.loaded.config), "labels": options.labels, "seed": options.seed},
     )
 
 
-def _protocol(loaded: LoadedEncoder) -> dict[str, Any]:
+def _protocol(config: TrainConfig | None) -> dict[str, Any]:
     """The protocol of the encoder's run, so that `eval knn` of the file uses the run's k and temperature."""
-    return {} if loaded.config is None else {"evaluation": to_plain(loaded.config.evaluation)}
+    return {} if config is None else {"evaluation": to_plain(config.evaluation)}
 
 
 def _load_splits(name: str, source: DataOptions, split: SplitName) -> DataSplits:
@@ -183,8 +176,7 @@ def _embed(job: EmbedJob, store: FeatureStore, signals: Signals, on_images: OnIm
                 _warn(bad_images)
                 count += batch.stop - batch.first
                 on_images(count, total)
-                if signals.received is not None:
-                    by = signals.received
+                if (by := signals.received) is not None:
                     raise StoppedError(f"stopped by {by.name} after {count} of {total} images", 128 + by)
         finally:
             store.save()

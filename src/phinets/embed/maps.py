@@ -21,7 +21,7 @@ from phinets.embed.store import Embedding
 from phinets.evaluation.encoders import Encoder
 from phinets.evaluation.features import Rows
 from phinets.evaluation.knn import nearest, row_chunks
-from phinets.reports.embeddings import FeatureMap, LabeledImage, Query
+from phinets.reports.image_figures import FeatureMap, LabeledImage, Query
 
 Method = Literal["pca", "tsne"]
 PCA_MAX = 20_000
@@ -70,14 +70,8 @@ def map_of(embedding: Embedding, method: Method, title: str, thumbnails: int = 0
     names, _, labels = images.columns(rows)
     some = f", {len(chosen)} of {n} shown" if len(chosen) < n else ""
     places = evenly_spaced(len(rows), thumbnails).tolist() if thumbnails else []
-    return FeatureMap(
-        points=points,
-        names=names,
-        labels=labels,
-        axes=axes,
-        title=f"{title}{some}",
-        thumbnails=[(place, _hwc(images.picture(rows[place], SIDE))) for place in places],
-    )
+    pictures = [(place, _hwc(images.picture(rows[place], SIDE))) for place in places]
+    return FeatureMap(points=points, names=names, labels=labels, axes=axes, title=title + some, thumbnails=pictures)
 
 
 def neighbors_among(embedding: Embedding, queries: int, near: int) -> list[Query]:

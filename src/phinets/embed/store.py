@@ -48,20 +48,16 @@ class FeatureStore:
     def add(self, features: NDArray[np.float32], rows: NDArray[np.int64], bad: tuple[BadImage, ...]) -> None:
         """Append one batch: features (m, d), and the rows (m,) of the collection."""
         content = np.ascontiguousarray(features).tobytes()
-        self._append(FEATURES, content)
-        self._append(ROWS, rows.tobytes())
+        try:
+            for name, data in ((FEATURES, content), (ROWS, rows.tobytes())):
+                with (self.folder / name).open("ab") as file:
+                    file.write(data)
+        except OSError as error:
+            raise UserError(f"'{self.folder}' can't be written: {error.strerror}. {advice(error)}") from error
         self.batches, self.rows, self.checksum = self.batches + 1, self.rows + len(rows), crc32(content, self.checksum)
         self.bad += bad
         if monotonic() - self.saved > SECONDS:
             self.save()
-
-    def _append(self, name: str, content: bytes) -> None:
-        path = self.folder / name
-        try:
-            with path.open("ab") as file:
-                file.write(content)
-        except OSError as error:
-            raise UserError(f"'{path}' can't be written: {error.strerror}. {advice(error)}") from error
 
     def save(self) -> None:
         """Flush the files to the disk, then replace the state."""

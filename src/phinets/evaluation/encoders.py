@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar
@@ -44,7 +44,7 @@ class LoadedEncoder:
     """The run that trained it."""
     encoder: EncoderName = "fast"
     """The fast encoder, which learns by gradients, or the slow one, which follows it."""
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, str] = field(default_factory=dict)
     """The weights file's own metadata."""
     step: int | None = None
     """The step of its checkpoint; unset: from the end of a run, or from a file."""
@@ -87,7 +87,6 @@ def load_encoder(place: Path, encoder: EncoderName = "fast", backbone: str | Non
         description=f"{encoder} encoder of {config.method}, {config.backbone}, {when}",
         config=config,
         encoder=encoder,
-        metadata={},
         step=step,
     )
 
@@ -158,10 +157,8 @@ def _load_file(place: Path, encoder: EncoderName, backbone: str | None) -> Loade
     module = backbone_called(name)
     load_weights(module, weights.tensors, str(place))
     source: EncoderName = "slow" if weights.metadata.get("encoder") == "slow" else "fast"
-    description = f"{name} from {place.name}"
-    return LoadedEncoder(
-        module=module, backbone=name, description=description, encoder=source, metadata=weights.metadata
-    )
+    text = f"{name} from {place.name}"
+    return LoadedEncoder(module=module, backbone=name, description=text, encoder=source, metadata=weights.metadata)
 
 
 def load_learner(place: Path) -> tuple[Learner, TrainConfig, int]:
@@ -183,9 +180,6 @@ def load_learner(place: Path) -> tuple[Learner, TrainConfig, int]:
 
 S = TypeVar("S", bound=EncoderOptions)
 
-LARGE, SMALL = 224, 32
-"""Image sizes for an ImageNet stem and for any other, in pixels."""
-
 
 def resolve_options(options: S) -> S:
     """The same options with the data's absolute path."""
@@ -202,8 +196,7 @@ def data_options_of(options: EncoderOptions, loaded: LoadedEncoder) -> tuple[str
         )
     if options.data is None and run is None:
         raise UserError("a weights file does not name its data. Choose the images with --data, e.g. cifar10.")
-    same = run is not None and options.data in (None, run.data)
-    base = run.source if run is not None and same else DataOptions()
+    base = run.source if run is not None and options.data in (None, run.data) else DataOptions()
     source = replace(
         base,
         root=options.root or base.root,
@@ -225,10 +218,9 @@ def image_size_of(options: EncoderOptions, loaded: LoadedEncoder) -> int:
         raise UserError(f"the file's metadata has image_size '{size}', not a number. Set it with --image-size.")
     if size is not None:
         return int(size)
-    timm = _timm_config(loaded)
-    if timm.get("input_size"):
-        return int(timm["input_size"][-1])
-    return LARGE if loaded.backbone in IMAGENET_STEM else SMALL
+    if shape := _timm_config(loaded).get("input_size"):
+        return int(shape[-1])
+    return 224 if loaded.backbone in IMAGENET_STEM else 32
 
 
 def view_plan_of(options: EncoderOptions, loaded: LoadedEncoder) -> ViewPlan:
@@ -251,13 +243,6 @@ def _timm_config(loaded: LoadedEncoder) -> Mapping[str, Any]:
 
 PIXELS = 2**22
 """Most pixels per batch: 83 images of 224 × 224."""
-ARGUMENTS = {
-    r"--encoder (fast|slow)": r'encoder="\1"',
-    r"--device (\w+)": r'device="\1"',
-    r"--backbone": "backbone=…",
-    r"--image-size": "image_size=…",
-}
-"""Command-line options in error messages, as arguments of `load`."""
 
 
 class Encoder(nn.Module):
@@ -280,7 +265,7 @@ class Encoder(nn.Module):
         self.backbone = loaded.module.to(memory_format=torch.channels_last).requires_grad_(False)
         self.description, self.backbone_name, self.encoder_name = loaded.description, loaded.backbone, loaded.encoder
         self.plan, self.image_size = plan, size
-        self.batch_size = default_batch_size(size)
+        self.batch_size = max(1, min(BATCH_SIZE, PIXELS // size**2))
         self.eval()
 
     @property
@@ -316,16 +301,10 @@ class Encoder(nn.Module):
 
     def describe(self) -> str:
         """Its weights, features and input size, in words."""
-        side = self.image_size
-        return f"{self.description}: {self.num_features} features of {side} × {side} pixels"
+        return f"{self.description}: {self.num_features} features of {self.image_size} × {self.image_size} pixels"
 
     def __repr__(self) -> str:
         return f"<phinets.Encoder: {self.describe()}, on {self.device}>"
-
-
-def default_batch_size(size: int) -> int:
-    """Images per forward pass for images of a side of `size` pixels."""
-    return max(1, min(BATCH_SIZE, PIXELS // size**2))
 
 
 def load(
@@ -362,9 +341,8 @@ def load(
     try:
         return build_encoder(load_encoder(Path(place).expanduser(), encoder, backbone), options)
     except UserError as error:
-        message = str(error)
-        for option, argument in ARGUMENTS.items():
-            message = re.sub(option, argument, message)
+        message = re.sub(r"--(encoder|device) (\w+)", r'\1="\2"', str(error))  # options, as arguments
+        message = message.replace("--backbone", "backbone=…").replace("--image-size", "image_size=…")
         raise UserError(message) from error
 
 

@@ -17,7 +17,7 @@ from phinets.data import DataSplits, ImageSet, InMemory
 from phinets.data.fingerprint import set_fingerprint
 from phinets.evaluation.features import FeatureExtractor, FeatureSet, split_protocol, why_not_scored
 from phinets.evaluation.knn import knn_accuracy, knn_protocol
-from phinets.evaluation.linear import fit_probe, linear_accuracy, probe_accuracy
+from phinets.evaluation.linear import fit_probe, probe_accuracy
 
 TrainTest = tuple[FeatureSet, FeatureSet]
 """Train features and test features."""
@@ -44,7 +44,7 @@ class Evaluator:
         if sets is None:
             return Score(knn=None, linear=None)
         train, test = sets
-        return Score(knn=self._knn(train, test), linear=linear_accuracy(*test.tensors(), *train.tensors()))
+        return Score(knn=self._knn(train, test), linear=probe_accuracy(fit_probe(*train.tensors()), *test.tensors()))
 
     def describe(self) -> str:
         """The protocol in words, printed beside every score."""

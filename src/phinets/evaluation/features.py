@@ -37,10 +37,8 @@ class FeatureSet(NamedTuple):
 
     def tensors(self) -> tuple[Tensor, Tensor]:
         """Features and labels in memory."""
-        features = self.features
-        if not isinstance(features, Tensor):
-            features = torch.from_numpy(np.array(features, np.float32))
-        return features, self.labels
+        rows = self.features
+        return rows if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows, np.float32)), self.labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +62,8 @@ class FeatureExtractor:
                 self.bad_images.add(batch.bad)
                 yield batch.images
 
-        values = features(encoder, chunks(), self._prepare, self.device)
+        values = features(encoder, chunks(), lambda x: prepare(x, self.plan, self.size).to(self.dtype), self.device)
         return FeatureSet(values, images.labels[torch.cat(rows)])
-
-    def _prepare(self, images: Tensor) -> Tensor:
-        return prepare(images, self.plan, self.size).to(self.dtype)
 
 
 def features(
@@ -95,10 +90,10 @@ def features(
     return torch.cat(values) if values else torch.empty(0, 0)
 
 
-def require_finite_features(features: Tensor, name: str, first: int = 0) -> None:
-    """Refuse NaN and infinity; `name` says whose features these are and `first` is the number of their first row."""
+def require_finite_features(features: Tensor, name: str, first: int = 0) -> Tensor:
+    """The features; NaN and infinity are refused. `name` says whose they are, `first` numbers their first row."""
     if bool(torch.isfinite(features).all()):
-        return
+        return features
     bad = first + int((~torch.isfinite(features).all(1)).nonzero()[0])
     raise UserError(
         f"the features of the {name} are not all finite numbers (row {bad} is the first bad one). The encoder has "
@@ -159,11 +154,6 @@ class FeatureTable:
         """Whose features of which images, in words."""
         whose = f" of the {self.about['description']}" if "description" in self.about else ""
         return f"features in {self.path.name}{whose}: {split_protocol(len(self.train.labels), len(self.test.labels))}"
-
-
-def is_feature_file(place: Path) -> bool:
-    """Whether a place is a feature table, by its suffix."""
-    return place.suffix in READERS
 
 
 def read_feature_table(path: Path) -> FeatureTable:
@@ -273,15 +263,11 @@ def _read_parquet(path: Path) -> Columns:
         raise KeyError(", ".join(sorted(missing)))
     table = parquet.read_table(path, columns=columns)
     metadata = table.schema.metadata or {}
-    features = table.column("feature").combine_chunks()
+    lists = table.column("feature").combine_chunks()
+    features = lists.flatten().to_numpy().reshape(len(lists), -1)
     labels, splits = (np.array(table.column(name).to_pylist()) for name in ("label", "split"))
-    return Columns(
-        features.flatten().to_numpy().reshape(len(features), -1),
-        labels,
-        splits,
-        tuple(json.loads(metadata.get(b"classes", b"[]"))),
-        json.loads(metadata.get(b"phinets", b"{}")),
-    )
+    classes, about = (json.loads(metadata.get(*entry)) for entry in ((b"classes", b"[]"), (b"phinets", b"{}")))
+    return Columns(features, labels, splits, tuple(classes), about)
 
 
 def pyarrow() -> tuple[Any, Any]:

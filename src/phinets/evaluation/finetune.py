@@ -81,7 +81,8 @@ def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = No
     width = feature_width(encoder, extractor.size)
     first = fresh_heads(rates, width, loader.classes, random_stream(seed, "probe"), extractor.device)
     with eval_mode(encoder):
-        stream = ((_finite_features(encoder, views), labels) for views, labels in loader.stream(on_step))
+        vectors = ((require_features(encoder(x), len(x)).float(), y) for x, y in loader.stream(on_step))
+        stream = ((require_finite_features(x, "training images"), y) for x, y in vectors)
         heads = train_heads(
             stream, first, lambda step: half_cosine(step / loader.steps), probe.momentum, probe.optimizer
         )
@@ -92,12 +93,6 @@ def paper_probe(setup: EvalSetup, probe: PaperProbe, on_step: OnStep | None = No
     per_256 = dict(zip(rates, probe.rates, strict=True))
     by_rate = {per_256[rate]: right for rate, right in trials.items()}
     return ProbeResult(accuracy=accuracy, rate=per_256[best], held_out=by_rate, batch=loader.loader.batch)
-
-
-def _finite_features(encoder: nn.Module, views: Tensor) -> Tensor:
-    features = require_features(encoder(views), len(views)).float()
-    require_finite_features(features, "training images")
-    return features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +132,8 @@ def _accuracy(
     head = head.to(setup.extractor.device, setup.extractor.dtype)
     fine_tune(encoder.to(memory_format=torch.channels_last), head, loader.stream(on_step), loader.steps, options)
     features, labels = setup.extractor.extract(setup.test, encoder).tensors()
-    require_finite_features(features, "test images")
     with torch.no_grad():
-        predictions = head(features.to(head.weight)).argmax(1).cpu()
+        predictions = head(require_finite_features(features, "test images").to(head.weight)).argmax(1).cpu()
     return 100.0 * float((predictions == labels).double().mean())
 
 
@@ -150,10 +144,8 @@ def fine_tune(
 
     The rates fall from lr · batch / 256 along half a cosine to 0 after `steps` steps.
     """
-    groups = [
-        {"params": list(encoder.parameters()), "base": options.lr},
-        {"params": list(head.parameters()), "base": options.head_lr},
-    ]
+    rates = ((encoder, options.lr), (head, options.head_lr))
+    groups = [{"params": list(module.parameters()), "base": rate} for module, rate in rates]
     optimizer = torch.optim.SGD(groups, lr=0.0, momentum=options.momentum, weight_decay=options.weight_decay)
     encoder.train()
     losses = []

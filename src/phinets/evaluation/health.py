@@ -136,13 +136,11 @@ HealthMetrics = dict[str, float | list[float]]
 
 
 class Sample(NamedTuple):
-    """Features and codes of two views of some images, by a frozen learner."""
+    """Of two views, by a frozen learner: the features of the first (n, features) and the codes of both (n, d)."""
 
     features: Tensor
-    """Of the first view, (n, features)."""
     z1: Tensor
     z2: Tensor
-    """The codes of both, (n, d)."""
 
 
 def learner_metrics(

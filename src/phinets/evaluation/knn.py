@@ -67,8 +67,7 @@ def row_chunks(rows: Rows, size: int, name: str) -> Iterator[Tensor]:
     for first in range(0, len(rows), size):
         chunk = rows[first : first + size]
         chunk = chunk.float() if isinstance(chunk, Tensor) else torch.from_numpy(np.array(chunk, np.float32))
-        require_finite_features(chunk, name, first)
-        yield chunk
+        yield require_finite_features(chunk, name, first)
 
 
 def knn_votes(

@@ -92,19 +92,12 @@ def one_thread_if_small(products: int) -> Iterator[None]:
 
 
 class Task(NamedTuple):
-    """What a probe is fitted to, in the coordinates of the features' principal axes."""
+    """What a probe is fitted to: x (n, d) along the features' principal axes, y (n,), and mean squares of x (d,)."""
 
     x: Tensor
-    """(n, d)."""
     y: Tensor
-    """(n,)."""
     classes: int
     along: Tensor
-    """(d,): mean square of the features along each axis."""
-
-    def subset(self, rows: Tensor) -> "Task":
-        """Some of the examples."""
-        return Task(self.x[rows], self.y[rows], self.classes, self.along)
 
 
 def _principal(x: Tensor) -> tuple[Tensor | None, Tensor]:
@@ -127,7 +120,8 @@ def _principal(x: Tensor) -> tuple[Tensor | None, Tensor]:
 
 def _try_strengths(task: Task, strengths: Sequence[float], slope: float) -> tuple[Tensor, dict[float, float]]:
     """The solution of the best strength, and the held-out accuracy in percent for each strength."""
-    train, test = (task.subset(rows.to(task.x.device)) for rows in holdout_rows(len(task.x)))
+    splits = (rows.to(task.x.device) for rows in holdout_rows(len(task.x)))
+    train, test = (task._replace(x=task.x[rows], y=task.y[rows]) for rows in splits)
     solutions: dict[float, Tensor] = {}
     right: dict[float, float] = {}
     start = None
@@ -167,11 +161,6 @@ def _solve(task: Task, l2: float, slope: float, start: Tensor | None) -> Tensor:
     return torch.from_numpy(result.x.reshape(d + 1, classes)).to(x) * stretch
 
 
-def linear_accuracy(queries: Tensor, truth: Tensor, features: Tensor, labels: Tensor) -> float:
-    """Percent of queries that a probe fitted to the other features gets right."""
-    return probe_accuracy(fit_probe(features, labels), queries, truth)
-
-
 def probe_accuracy(probe: Probe, queries: Tensor, truth: Tensor) -> float:
     """Percent of queries that a probe gets right; every query counts."""
     require_finite_features(queries, "queries")
@@ -184,13 +173,11 @@ TRUST, TINY = 0.001, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """One linear classifier for each learning rate."""
+    """One linear classifier for each learning rate: weight (rates, d, classes) and bias (rates, 1, classes)."""
 
     rates: tuple[float, ...]
     weight: Tensor
-    """(rates, d, classes)."""
     bias: Tensor
-    """(rates, 1, classes)."""
 
     def __call__(self, features: Tensor) -> Tensor:
         """Scores of the classes by each head: (n, d) → (rates, n, classes)."""
@@ -200,8 +187,7 @@ class Heads:
         """Percent that each head gets right, by its learning rate."""
         if not bool(torch.isfinite(self.weight).all()):
             raise UserError(f"the probe has diverged at a learning rate of {max(self.rates):g}. Use a lower one.")
-        require_finite_features(features, "test images")
-        predictions = self(features.to(self.weight)).argmax(2).cpu()
+        predictions = self(require_finite_features(features, "test images").to(self.weight)).argmax(2).cpu()
         right = 100.0 * (predictions == truth).double().mean(1)
         return dict(zip(self.rates, right.tolist(), strict=True))
 

@@ -14,10 +14,10 @@ from phinets.config.run import EvalConfig
 from phinets.data import BadImages, ImageSet, load
 from phinets.evaluation.encoders import LoadedEncoder, data_options_of, load_encoder, resolve_options, view_plan_of
 from phinets.evaluation.features import (
+    READERS,
     FeatureExtractor,
     FeatureSet,
     FeatureTable,
-    is_feature_file,
     read_feature_table,
     require_classes,
     split_protocol,
@@ -88,15 +88,14 @@ class EvalSetup:
 
 def open_target(place: Path, options: EvalOptions) -> EvalSetup | FeatureTable:
     """The table of features at a place, or the encoder at a place with its images."""
-    if not is_feature_file(place):
+    if place.suffix not in READERS:
         return eval_setup(place, options)
     unset = EvalOptions(device=options.device)
-    names = [
-        f"--{f.name.replace('_', '-')}" for f in fields(options) if getattr(options, f.name) != getattr(unset, f.name)
-    ]
+    names = [f.name for f in fields(options) if getattr(options, f.name) != getattr(unset, f.name)]
     if names:
+        unused = ", ".join(f"--{name.replace('_', '-')}" for name in names)
         raise UserError(
-            f"'{place}' holds features that are already computed. Leave out {', '.join(names)}: only --k, "
+            f"'{place}' holds features that are already computed. Leave out {unused}: only --num-neighbors, "
             "--temperature and --device apply."
         )
     return read_feature_table(place)
@@ -115,7 +114,7 @@ def eval_setup(place: Path, options: EvalOptions) -> EvalSetup:
     Raises:
         UserError: where there is no encoder at `place`, or the images have fewer than two classes.
     """
-    if is_feature_file(place):
+    if place.suffix in READERS:
         raise UserError(f"'{place}' holds features, but this command needs images. Give a run or weights.")
     options = resolve_options(options)
     loaded = load_encoder(place, options.encoder, options.backbone)
