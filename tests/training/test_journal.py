@@ -7,7 +7,7 @@ import pytest
 
 from phinets.config.errors import UserError
 from phinets.training import journal as journal_module
-from phinets.training.journal import Journal, open_trackers, read_journal, require_trackers
+from phinets.training.journal import Journal, open_journal, read_journal, require_trackers
 
 
 def test_a_journal_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -65,8 +65,7 @@ def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    trackers = open_trackers(("tensorboard",), tmp_path, {})
-    with Journal(tmp_path / "metrics.jsonl", trackers) as journal:
+    with open_journal(tmp_path / "metrics.jsonl", ("tensorboard",), dict)[0] as journal:
         journal.write([{"kind": "step", "step": 7, "epoch": 0.5, "loss": -0.5}])
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()

@@ -130,16 +130,12 @@ def note_resumption(folder: Path, step: int, env: dict[str, Any], config: TrainC
     first = read_json(path) if path.exists() else env
     changed = differences(to_plain(read_config(folder / CONFIG)), to_plain(config))
     settings = {key: there for key, (_, there) in changed.items()}
-    entry = {"after_step": step, **_changes(first, env), **({"settings": settings} if settings else {})}
+    machine = {key: there for key, (_, there) in differences(first, env).items() if key != "resumed"}
+    entry = {"after_step": step, **machine, **({"settings": settings} if settings else {})}
     whole = {**first, "resumed": [*first.get("resumed", []), entry]}
     write_json(path, whole)
     write_config(folder, config)
     return whole
-
-
-def _changes(first: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs from the start of the run."""
-    return {key: there for key, (_, there) in differences(dict(first), dict(env)).items() if key != "resumed"}
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -215,7 +215,9 @@ class Trainer(BaseTrainer, Generic[R]):
         with self.journal:
             self.loop = self._build_loop(state)
             if state is not None:
-                self._restore(state)
+                run_parts.train_state.restore(state)
+                if run_parts.replay is not None:
+                    run_parts.replay.restore(state["replay"])
             self.train(done)
             return distributed.on_rank_zero(self._finish)
 
@@ -244,16 +246,14 @@ class Trainer(BaseTrainer, Generic[R]):
             pace=Pace() if state is None else Pace(*state["pace"]),
         )
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.run_parts.train_state.restore(state)
-        if self.run_parts.replay is not None:
-            self.run_parts.replay.restore(state["replay"])
-
     # What the loop calls: see `training.loop.Driver`.
 
     def on_boundary(self, step: int) -> None:
         """Evaluate at the boundary, then begin the next task where one begins."""
-        self._write_evaluation(step, lambda: self.kind.evaluate_between(step))
+        rows = distributed.on_rank_zero(lambda: self.kind.evaluate_between(step))
+        self.journal.write([*self.bad_rows(step), *rows])
+        self.require_few_bad_images()
+        self.callback.on_rows(rows)
         self.kind.begin_task(step)
 
     def evaluate(self, done: int, codes: Tensor) -> None:
@@ -271,13 +271,6 @@ class Trainer(BaseTrainer, Generic[R]):
     @cached_property
     def _monitor(self) -> Monitor:
         return Monitor(self.kind, self.past)
-
-    def _write_evaluation(self, done: int, evaluate: Callable[[], list[Row]]) -> None:
-        """Evaluate in the first process, and write the rows after those of the bad images."""
-        rows = distributed.on_rank_zero(evaluate)
-        self.journal.write([*self.bad_rows(done), *rows])
-        self.require_few_bad_images()
-        self.callback.on_rows(rows)
 
     def bad_rows(self, done: int, bad: Sequence[BadImage] = ()) -> list[Row]:
         """A row and a message for every bad image that was not reported yet."""

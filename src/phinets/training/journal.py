@@ -114,21 +114,17 @@ def require_trackers(names: tuple[str, ...]) -> None:
             raise UserError(f"--log {name} needs {name}, which is not installed: pip install 'phinets[{name}]'.")
 
 
-def open_trackers(names: tuple[str, ...], folder: Path, config: dict[str, Any], done: int = 0) -> tuple[Tracker, ...]:
-    """The trackers; those of a run that resumes after `done` steps discard later ones."""
-    return tuple(look_up("tracker", name, TRACKERS)(folder, config, done) for name in names)
-
-
 def open_journal(
     path: Path | None, trackers: tuple[str, ...], config: Callable[[], dict[str, Any]], done: int = 0, at: int = 0
 ) -> tuple[Journal, list[dict[str, Any]]]:
     """The journal of a run that starts, or resumes after `done` steps at byte `at`, and the rows it has already.
 
-    Without a path (in all processes but the first) it writes nothing.
+    Without a path (in all processes but the first) it writes nothing. Trackers discard steps after `done`.
     """
     if path is None:
         return Journal(None), []
-    journal = Journal(path, open_trackers(trackers, path.parent, config(), done) if trackers else (), at)
+    opened = tuple(look_up("tracker", name, TRACKERS)(path.parent, config(), done) for name in trackers)
+    journal = Journal(path, opened, at)
     return journal, journal.read() if at else []
 
 

@@ -29,7 +29,7 @@ class LearningRateSchedule:
 
     @property
     def total(self) -> int:
-        """Steps of the whole run."""
+        """Steps of the task."""
         return self.steps_per_epoch * self.epochs
 
     @property
@@ -58,11 +58,6 @@ class TaskSchedule:
     loader: ViewLoader
     lr: LearningRateSchedule
 
-    @property
-    def steps(self) -> int:
-        """Steps of the task."""
-        return self.lr.steps_per_epoch * self.lr.epochs
-
 
 @dataclass(frozen=True)
 class RunSchedule:
@@ -77,7 +72,7 @@ class RunSchedule:
     @cached_property
     def ends(self) -> tuple[int, ...]:
         """The number of finished steps at the end of each task."""
-        return tuple(accumulate(task.steps for task in self.tasks))
+        return tuple(accumulate(task.lr.total for task in self.tasks))
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -121,7 +116,7 @@ class RunSchedule:
         """Epochs finished after `done` steps, over all tasks."""
         total = 0.0
         for task, start in zip(self.tasks, self.starts, strict=True):
-            total += min(max(0, done - start), task.steps) / task.lr.steps_per_epoch
+            total += min(max(0, done - start), task.lr.total) / task.lr.steps_per_epoch
         return total
 
     def batches(self, first: int, last: int) -> Iterator[MicroBatch]:

@@ -1,7 +1,7 @@
 """The train state of a run, and `train_step`, which changes a learner's weights during pretraining."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -83,12 +83,6 @@ class TrainState(BaseTrainState):
     def step(self, batches: Sequence[Views], *, rate: float, peak: float) -> Losses:
         """`train_step` on these micro-batches."""
         return train_step(self, batches, rate=rate, peak=peak)
-
-    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
-        """The context of a backward pass: whether the processes average gradients in it, or only accumulate them."""
-        if enabled or not isinstance(self.model, DistributedDataParallel):
-            return nullcontext()
-        return self.model.no_sync()
 
 
 def build_train_state(config: TrainConfig, learner: Learner, precision: Precision) -> TrainState:
@@ -186,9 +180,11 @@ def train_step(train_state: TrainState, batches: Sequence[Views], *, rate: float
 
 
 def _backward(train_state: TrainState, views: Views, last: bool, count: int) -> Losses:
-    with train_state.gradient_sync(last):
+    """Add a micro-batch's gradient; the processes average the gradients of a batch in its last one only."""
+    model = train_state.model
+    with nullcontext() if last or not isinstance(model, DistributedDataParallel) else model.no_sync():
         with train_state.precision.autocast():
-            losses: Losses = train_state.model(views)
+            losses: Losses = model(views)
         train_state.precision.backward(losses.total / count)
         if train_state.parallel_views is not None:
             train_state.parallel_views.backward()
