@@ -11,7 +11,7 @@ from PIL import Image
 
 from phinets.cli.data import ACTIONS
 from phinets.data import DATA, PLACES
-from phinets.reports.samples import samples
+from phinets.reports.image_figures import samples
 from tests.cli.test_main import TINY, said
 from tests.data import making
 

@@ -11,7 +11,7 @@ import pytest
 
 from phinets.dynamics.matrix import MATRIX_FLOWS, MatrixFlow
 from phinets.dynamics.matrix_trajectories import compare_with_reduced
-from phinets.reports.matrix_flow import flow_figure
+from phinets.reports.dynamics_figures import flow_figure
 from tests.cli.test_main import said
 
 Capture = pytest.CaptureFixture[str]

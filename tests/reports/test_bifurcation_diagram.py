@@ -8,7 +8,7 @@ import pytest
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.equilibria import equilibria
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
-from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
+from phinets.reports.dynamics_figures import bifurcation_diagram, sink_diagram
 from phinets.reports.palette import SYSTEM
 
 VERSIONS: tuple[Version, ...] = ("published", "corrected")

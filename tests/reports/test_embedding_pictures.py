@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 from numpy.typing import NDArray
 
-from phinets.reports.embeddings import (
+from phinets.reports.image_figures import (
     MAX_NAMES,
     FeatureMap,
     LabeledImage,

@@ -17,8 +17,16 @@ from phinets.config.jobs import Result
 from phinets.paper.findings import TargetResult, target_result
 from phinets.paper.rules import Collapse, Higher
 from phinets.paper.targets import TARGETS
-from phinets.reports.paper_cells import lines
-from phinets.reports.paper_tables import claim_csv_lines, csv_lines, escape, latex, markdown, report_markdown, show
+from phinets.reports.paper_tables import (
+    claim_csv_lines,
+    csv_lines,
+    escape,
+    latex,
+    lines,
+    markdown,
+    report_markdown,
+    show,
+)
 from tests.paper.targets import POCKET, SMOKE, Numbers, results, table, target
 
 BYOL, OTHER, THIRD = ("CIFAR-5m", "BYOL"), ("CIFAR-5m", "SimSiam"), ("CIFAR-5m", "X-PhiNet (Cos)")

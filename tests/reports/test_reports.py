@@ -10,7 +10,8 @@ from rich.console import Console
 from phinets.config.record import RunRecord, Summary
 from phinets.config.run import EvalConfig, PretrainConfig
 from phinets.reports.architecture import architecture
-from phinets.reports.curves import curves, curves_png
+from phinets.reports.curves import curves
+from phinets.reports.figures import png
 from phinets.reports.progress import LiveBar, result_table
 
 SUMMARY = Summary(
@@ -49,7 +50,7 @@ def test_the_curves_hold_the_journal_s_numbers() -> None:
     assert np.asarray(accuracy.lines[0].get_ydata()).tolist() == [44.0]
     assert np.asarray(health.lines[0].get_ydata()).tolist() == [0.9]
     assert {text.get_text() for text in losses.texts} == {"sim1", "sim2"}
-    assert curves_png(record()).startswith(b"\x89PNG")
+    assert png(curves(record())).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

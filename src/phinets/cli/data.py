@@ -137,7 +137,7 @@ def _draw(options: Check, split: "ImageSet", classes: tuple[str, ...], title: st
     """Draw samples and their views."""
     import torch
 
-    from phinets.reports.samples import samples
+    from phinets.reports.image_figures import samples
     from phinets.training.loader import ViewLoader
 
     plan, rows, cpu = PLANS[options.views], torch.arange(len(split)), torch.device("cpu")

@@ -111,7 +111,7 @@ def _require_pictures(args: Embed, job: "EmbedJob") -> None:
     if not args.pictures:
         return
     from phinets.embed.maps import require_map, require_query_images
-    from phinets.reports.embeddings import require_sheet_size
+    from phinets.reports.image_figures import require_sheet_size
 
     n = len(job.collection)
     if args.map is not None:
@@ -126,7 +126,7 @@ def _draw(args: Embed, job: "EmbedJob", embedding: "Embedding") -> None:
     if not args.pictures:
         return
     from phinets.embed.maps import map_of, neighbors_among, neighbors_of
-    from phinets.reports.embeddings import feature_map, neighbor_rows, neighbor_sheet
+    from phinets.reports.image_figures import feature_map, neighbor_rows, neighbor_sheet
 
     title, drawings = f"{job.encoder.description}\n{job.data}", []
     if args.map is not None:

@@ -4,15 +4,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch
 
+from phinets.reports.figures import new_figure
 from phinets.reports.palette import CA1, CA3, FAINT, FAST, INK, SLOW
 
+Point = tuple[float, float]
 TITLES = {"simsiam": "SimSiam", "phinet": "PhiNet", "x-phinet": "X-PhiNet"}
 
 
 def architecture() -> Figure:
     """SimSiam, PhiNet and X-PhiNet side by side: what each adds to the one before."""
-    figure = Figure(figsize=(12, 5), layout="constrained")
-    for axes, name in zip(figure.subplots(1, 3), TITLES, strict=True):
+    figure, grid = new_figure(12, 5, columns=3)
+    for axes, name in zip(grid[0], TITLES, strict=True):
         _panel(axes, name)
     return figure
 
@@ -61,7 +63,7 @@ def _sim2(axes: Axes, slow: bool) -> None:
         axes.text(6.6, 4.6, "EMA", fontsize=8, color=INK, ha="center")
 
 
-def _node(axes: Axes, center: tuple[float, float], text: str, color: str, height: float = 0.8) -> None:
+def _node(axes: Axes, center: Point, text: str, color: str, height: float = 0.8) -> None:
     x, y = center
     box = FancyBboxPatch(
         (x - 1.15, y - height / 2), 2.3, height, boxstyle="round,pad=0.02,rounding_size=0.2",
@@ -71,20 +73,13 @@ def _node(axes: Axes, center: tuple[float, float], text: str, color: str, height
     axes.text(x, y, text, ha="center", va="center", fontsize=10, color=INK, zorder=4)
 
 
-def _loss(axes: Axes, center: tuple[float, float], text: str, color: str) -> None:
+def _loss(axes: Axes, center: Point, text: str, color: str) -> None:
     axes.add_patch(Ellipse(center, 2.0, 1.0, facecolor=color, edgecolor="none", zorder=3))
     axes.text(*center, text, ha="center", va="center", fontsize=10, color="white", weight="bold", zorder=4)
 
 
 def _arrow(
-    axes: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    color: str,
-    *,
-    label: str = "",
-    at: float = 0.5,
-    stopped: bool = False,
+    axes: Axes, start: Point, end: Point, color: str, *, label: str = "", at: float = 0.5, stopped: bool = False
 ) -> None:
     """An arrow with a label some way along it; two bars across it where no gradient passes."""
     patch = FancyArrowPatch(

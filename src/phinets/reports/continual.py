@@ -1,4 +1,4 @@
-"""Figures of runs over a stream: accuracy by task over the steps, fast and slow encoder, forgetting over seeds."""
+"""Figures and tables of runs over a stream: accuracy matrices, tasks over the steps, forgetting over seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,146 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
+from rich.table import Table
+from rich.text import Text
 
 from phinets.config.errors import UserError
-from phinets.config.record import AccuracyMatrix, ContinualRecord
-from phinets.reports.accuracy_matrix import matrix_figure, matrix_table, title
-from phinets.reports.figures import label_ends, png, short
-from phinets.reports.palette import FAINT, FAST, INK, SLOW
-from phinets.reports.seeds import Group, groups
+from phinets.config.record import Accuracies, AccuracyMatrix, ContinualRecord
+from phinets.reports.figures import decimal, label_ends, new_figure, png, short
+from phinets.reports.palette import FAINT, FAST, INK, LEVELS, SLOW
+from phinets.reports.seeds import Group, groups, strategy
+
+HEAT = LinearSegmentedColormap.from_list("levels", LEVELS)
+UNSEEN = 0.55
+"""How far the cells of tasks that have not come yet fade towards the paper."""
+FEW = 8
+"""Number of tasks up to which numbers have a decimal and tables their lines."""
+ROOM = 40
+"""Letters of all tasks' names up to which they head a table's columns; beyond it their numbers do."""
+
+
+def matrix_figure(record: ContinualRecord) -> Figure:
+    """The accuracy matrices of a run as heat maps with their numbers, one for each readout and encoder.
+
+    Rows: before the first task, then after each; columns: the tasks. The task just learned is framed, those that have
+    not come yet are pale, a missing value is a dash.
+    """
+    summary = record.summary
+    wide = min(2, len(summary.readings))
+    high = -(-len(summary.readings) // wide)
+    side = 1.5 + 0.42 * max(len(summary.tasks), 5)
+    figure, grid = new_figure(wide * (side + 0.5), high * (side + 0.9) + 0.7, high, wide)
+    scale = Normalize(_lowest(summary.readings), 100)
+    for axes, reading in zip(grid.flat, summary.readings, strict=False):
+        _heat_map(axes, reading, summary.tasks, scale)
+    for axes in grid.flatten()[len(summary.readings) :]:
+        axes.set_axis_off()
+    figure.suptitle(f"{title(record)}\naccuracy (%) on each task after each task", color=INK, fontsize=11)
+    figure.supxlabel("framed: the task just learned · pale: not learned yet · –: no value", color=INK, fontsize=8)
+    return figure
+
+
+def title(record: ContinualRecord) -> str:
+    """A run in a few words: method, strategy, data, seed."""
+    summary = record.summary
+    return f"{summary.method} · {strategy(record.config.memory)} · {summary.data} · seed {summary.seed}"
+
+
+def matrix_name(reading: AccuracyMatrix) -> str:
+    """Its readout and encoder."""
+    return f"{reading.readout}, {reading.encoder} encoder"
+
+
+def numbers(values: Accuracies) -> NDArray[np.float64]:
+    """Accuracies as an array, NaN for a missing one."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _lowest(readings: Sequence[AccuracyMatrix]) -> float:
+    """Where the colors begin: at a round number below all."""
+    values = [v for reading in readings for row in (*reading.matrix, reading.untrained) for v in row if v is not None]
+    return float(min(90, 10 * np.floor(min(values, default=0) / 10)))
+
+
+def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: Normalize) -> None:
+    """One matrix; the untrained encoder's row stands above it, half a row apart."""
+    _row(axes, -1.5, numbers(reading.untrained), scale, came=0)
+    for t, row in enumerate(reading.matrix):
+        _row(axes, t, numbers(row), scale, came=t + 1)
+        axes.add_patch(Rectangle((t - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=1.6, zorder=3))
+    n = len(tasks)
+    axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -2.0), aspect="equal")
+    names = [short(name) for name in tasks]
+    slant: dict[str, Any] = (
+        {"rotation": 40, "ha": "left", "rotation_mode": "anchor"} if max(map(len, names)) > 4 else {}
+    )
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(n), names, fontsize=8, color=INK, **slant)
+    axes.set_yticks([-1.5, *range(n)], ["untrained", *(f"after {name}" for name in names)], fontsize=8, color=INK)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(matrix_name(reading), color=INK, fontsize=10, fontweight="bold", pad=8)
+    axes.set_xlabel("\n".join(_metric_lines(reading)), color=INK, fontsize=8, labelpad=6)
+
+
+def _row(axes: Axes, y: float, values: NDArray[np.float64], scale: Normalize, came: int) -> None:
+    """A row of cells with their numbers; the first `came` tasks have come."""
+    size = 8 if len(values) <= FEW else 7.5
+    for i, value in enumerate(values):
+        is_known = not np.isnan(value)
+        shade = np.array(HEAT(scale(value))[:3]) if is_known else np.ones(3)
+        if i >= came:
+            shade = shade + (1 - shade) * UNSEEN
+        cell = Rectangle((i - 0.5, y - 0.5), 1, 1, facecolor=tuple(shade), edgecolor="white", linewidth=0.8)
+        axes.add_patch(cell).set_in_layout(False)
+        ink = INK if not is_known or shade @ (0.299, 0.587, 0.114) > 0.55 else "white"
+        style = "italic" if i >= came else "normal"
+        digits = f"{value:.1f}" if len(values) <= FEW else f"{value:.0f}"
+        text = axes.text(i, y, digits if is_known else "–", ha="center", va="center", color=ink, fontsize=size)
+        text.set(fontstyle=style, in_layout=False)  # within the axes: the layout need not measure hundreds of them
+
+
+def _metric_lines(reading: AccuracyMatrix) -> tuple[str, str]:
+    """The metrics of a matrix, in two lines."""
+    forgetting = f"forgetting {_signed(reading.forgetting_max)} (max), {_signed(reading.forgetting_diag)} (diag)"
+    transfer = f"transfer {_signed(reading.backward_transfer)} backward, {_signed(reading.forward_transfer)} forward"
+    return f"average {decimal(reading.average)} · {forgetting}", transfer
+
+
+def matrix_table(reading: AccuracyMatrix, tasks: Sequence[str]) -> Table:
+    """An accuracy matrix for a terminal: the task just learned bold, those to come dim, its metrics below."""
+    stages = f"average after each task {' '.join(decimal(value) for value in reading.stages)}"
+    caption = "\n".join((*_metric_lines(reading), stages, reading.protocol))
+    table = Table(title=f"{matrix_name(reading)}: accuracy (%) on each task", caption=caption, caption_justify="left")
+    table.min_width = 64  # what stands below it is as wide as the table
+    if len(tasks) > FEW:
+        table.box, table.padding = None, (0, 1, 0, 0)  # a terminal of 80 columns holds 20 tasks
+    table.add_column("after task", no_wrap=True)
+    for number, name in enumerate(tasks, 1):
+        table.add_column(name if sum(map(len, tasks)) <= ROOM else str(number), justify="right", no_wrap=True)
+    table.add_row("untrained", *_cells(reading.untrained, 0), end_section=True)
+    for t, (name, row) in enumerate(zip(tasks, reading.matrix, strict=True), 1):
+        table.add_row(f"{t} {short(name, 20)}", *_cells(row, t))
+    return table
+
+
+def _cells(row: Accuracies, came: int) -> list[Text]:
+    styles = ["bold" if i == came - 1 else "dim" if i >= came else "" for i in range(len(row))]
+    digits = 1 if len(row) <= FEW else 0
+    return [Text(decimal(v, digits), style=s) for v, s in zip(row, styles, strict=True)]
+
+
+def _signed(value: float | None) -> str:
+    """With a sign as wide as a plus; zero has none."""
+    if value is None:
+        return "–"
+    rounded = f"{value:+z.1f}"
+    return "0.0" if rounded == "+0.0" else rounded.replace("-", "−")
+
 
 STYLE = {"fast": (FAST, "-"), "slow": (SLOW, "--")}
 
@@ -69,8 +200,8 @@ def tasks_figure(record: ContinualRecord) -> Figure:
     """
     curves, n = eval_curves(record), len(record.summary.tasks)
     colors = _colors(n)
-    figure = Figure(figsize=(11, (3.4 if n <= 10 else 4.6) * len(curves) + 0.5), layout="constrained")
-    for axes, curve in zip(figure.subplots(len(curves), squeeze=False)[:, 0], curves, strict=True):
+    figure, grid = new_figure(11, (3.4 if n <= 10 else 4.6) * len(curves) + 0.5, len(curves))
+    for axes, curve in zip(grid[:, 0], curves, strict=True):
         _bands(axes, curve, colors)
         for i, color in enumerate(colors):
             before, after = curve.n_tasks <= i, curve.n_tasks > i
@@ -94,8 +225,8 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
     """
     curves = eval_curves(record)
     readouts = list(dict.fromkeys(curve.readout for curve in curves))
-    figure = Figure(figsize=(9, 3.3 * len(readouts) + 0.5), layout="constrained")
-    for axes, readout in zip(figure.subplots(len(readouts), squeeze=False)[:, 0], readouts, strict=True):
+    figure, grid = new_figure(9, 3.3 * len(readouts) + 0.5, len(readouts))
+    for axes, readout in zip(grid[:, 0], readouts, strict=True):
         lines = [curve for curve in curves if curve.readout == readout]
         _bands(axes, lines[0], _colors(len(record.summary.tasks)))
         for curve in lines:
@@ -133,7 +264,6 @@ def _bands(axes: Axes, curve: EvalCurve, colors: Sequence[tuple[float, ...]]) ->
 def _finish(axes: Axes, name: str) -> None:
     axes.set_title(name, color=INK, fontsize=10, fontweight="bold", loc="left", pad=14)
     axes.set(xlabel="step", ylabel="accuracy (%)")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0)
 
 
@@ -155,8 +285,8 @@ def forgetting_figure(records: Sequence[ContinualRecord]) -> Figure:
     seed_groups = groups(records)
     kinds = list(dict.fromkeys((r.readout, r.encoder) for record in records for r in record.summary.readings))
     lines = max(group.name.count("\n") for group in seed_groups)
-    figure = Figure(figsize=(11.5, len(kinds) * (0.9 + 0.36 * lines * len(seed_groups)) + 0.7), layout="constrained")
-    grid = figure.subplots(len(kinds), len(COLUMNS), squeeze=False, sharey=True)
+    height = len(kinds) * (0.9 + 0.36 * lines * len(seed_groups)) + 0.7
+    figure, grid = new_figure(11.5, height, len(kinds), len(COLUMNS), sharey=True)
     for row, (readout, encoder) in zip(grid, kinds, strict=True):
         for axes, (name, value) in zip(row, COLUMNS, strict=True):
             for place, group in enumerate(seed_groups):
@@ -195,22 +325,12 @@ def _finish_panel(axes: Axes, name: str, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.5, -0.65)
     axes.margins(x=0.18)
     axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     low, high = axes.get_xlim()
     if low < 0 < high:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
 
-
-__all__ = [
-    "FIGURES",
-    "fast_and_slow_figure",
-    "forgetting_figure",
-    "matrix_figure",
-    "matrix_table",
-    "run_pictures",
-    "tasks_figure",
-]
 
 FIGURES: Mapping[str, Callable[[ContinualRecord], Figure]] = {
     "matrix": matrix_figure,

@@ -10,6 +10,7 @@ from phinets.config.jobs import REFERENCE, Cost
 from phinets.config.plain import to_plain
 from phinets.paper.grids import LEARNERS
 from phinets.paper.numbers import paper_numbers
+from phinets.reports.figures import decimal
 
 
 def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
@@ -17,25 +18,13 @@ def paper_costs(batch: int, method: str) -> dict[str, float | None] | None:
 
     The table of times has a single X-PhiNet, which counts as the MSE one; the other one has its memory alone.
     """
-    gigabytes, reference_gigabytes = (_paper_number("memory", batch, name) for name in (method, REFERENCE))
-    hours, reference_hours = (_paper_number("time", batch, name) for name in (method, REFERENCE))
-    if gigabytes is None and hours is None:
-        return None
-    return {
-        "gigabytes": gigabytes,
-        "memory_to_simsiam": _ratio(gigabytes, reference_gigabytes),
-        "hours": hours,
-        "time_to_simsiam": _ratio(hours, reference_hours),
-    }
-
-
-def _paper_number(table: str, batch: int, method: str) -> float | None:
-    own = {LEARNERS[name]: cell.mean for (row, name), cell in paper_numbers(table).items() if row == f"batch {batch}"}
-    return own.get(method)
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one / other
+    costs: dict[str, float | None] = {}
+    for table, unit in (("memory", "gigabytes"), ("time", "hours")):
+        cells = paper_numbers(table).items()
+        numbers = {LEARNERS[name]: cell.mean for (row, name), cell in cells if row == f"batch {batch}"}
+        own, reference = numbers.get(method), numbers.get(REFERENCE)
+        costs |= {unit: own, f"{table}_to_simsiam": None if own is None or reference is None else own / reference}
+    return None if set(costs.values()) == {None} else costs
 
 
 def cost_rows(costs: Iterable[Cost]) -> list[dict[str, Any]]:
@@ -57,7 +46,7 @@ def memory_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     def memory(row: Mapping[str, Any]) -> str:
         return _measured_number(row, row["bytes"] and row["bytes"] / size, 2 if unit == "GB" else 1)
 
-    columns: list[Column] = [(unit, memory), ("× SimSiam", lambda row: _number(row["memory_to_simsiam"], 2))]
+    columns: list[Column] = [(unit, memory), ("× SimSiam", lambda row: decimal(row["memory_to_simsiam"], 2))]
     return _table("Memory of a step", rows, columns + _paper_columns(rows, "GB", "gigabytes", "memory_to_simsiam"))
 
 
@@ -65,8 +54,8 @@ def time_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Time of a step, and of the paper's run if all its steps took as long, by batch size and learner."""
     columns: list[Column] = [
         ("ms", lambda row: _measured_number(row, row["seconds"] and 1000 * row["seconds"], 1)),
-        ("× SimSiam", lambda row: _number(row["time_to_simsiam"], 2)),
-        ("extra-\npolated h", lambda row: _number(row["hours_800_epochs"], 2)),
+        ("× SimSiam", lambda row: decimal(row["time_to_simsiam"], 2)),
+        ("extra-\npolated h", lambda row: decimal(row["hours_800_epochs"], 2)),
     ]
     return _table("Time of a step", rows, columns + _paper_columns(rows, "h", "hours", "time_to_simsiam"))
 
@@ -77,7 +66,7 @@ def _paper_columns(rows: Sequence[Mapping[str, Any]], unit: str, figure: str, ra
         return []
 
     def cell(name: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda row: "" if row["paper"] is None else _number(row["paper"][name], 2)
+        return lambda row: "" if row["paper"] is None else decimal(row["paper"][name], 2)
 
     return [(f"paper\n{unit}", cell(figure)), ("paper\n×", cell(ratio))]
 
@@ -97,8 +86,4 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Colu
 
 def _measured_number(row: Mapping[str, Any], value: float | None, places: int) -> str:
     """A measured number, or why there is none."""
-    return "out of memory" if row["out_of_memory"] else _number(value, places)
-
-
-def _number(value: float | None, places: int) -> str:
-    return "–" if value is None else f"{value:.{places}f}"
+    return "out of memory" if row["out_of_memory"] else decimal(value, places)

@@ -8,24 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from phinets.config.record import RunRecord
-from phinets.reports.figures import png, smooth_line
+from phinets.reports.figures import new_figure, smooth_line
 from phinets.reports.palette import FAINT, FAST, INK, SLOW, TERMS
 
 
-def curves_png(record: RunRecord) -> bytes:
-    """curves.png: the terms of the loss, kNN beside its baselines, and the collapse meter, over the run."""
-    return png(curves(record))
-
-
 def curves(record: RunRecord) -> Figure:
-    """Three panels over the steps of a run; kNN over the images seen, where evaluations are planned by images."""
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    losses, accuracy, health = figure.subplots(1, 3)
+    """The terms of the loss, kNN beside its baselines, and the collapse meter, over the steps of a run.
+
+    kNN is over the images seen where evaluations are planned by images.
+    """
+    figure, ((losses, accuracy, health),) = new_figure(12, 3.6, columns=3)
     steps = [row for row in record.journal if row["kind"] == "step"]
     evals = [row for row in record.journal if row["kind"] == "eval"]
     for axes in (losses, accuracy, health):
         axes.set_xlabel("step")
-        axes.spines[["top", "right"]].set_visible(False)
     _losses(losses, steps)
     _accuracy(accuracy, evals, record)
     _health(health, evals)

@@ -13,7 +13,7 @@ from rich.table import Table
 from phinets.config.detection import DetectionRecord, DetectionSummary
 from phinets.detection.average_precision import Detections, Floats, GroundTruth
 from phinets.paper.numbers import paper_numbers
-from phinets.reports.figures import decimal, smooth_line
+from phinets.reports.figures import decimal, new_figure, smooth_line
 from phinets.reports.palette import ARMS, INK, class_color
 
 MIN_SCORE = 0.5
@@ -69,14 +69,13 @@ def class_table(summary: DetectionSummary) -> Table:
 
 def loss_figure(record: DetectionRecord) -> Figure:
     """The whole loss and its four terms over the steps, each detector in its color."""
-    figure = Figure(figsize=(13, 3.2), layout="constrained")
-    for axes, term in zip(figure.subplots(1, 5), ("loss", *TERMS), strict=True):
+    figure, grid = new_figure(13, 3.2, columns=5)
+    for axes, term in zip(grid[0], ("loss", *TERMS), strict=True):
         for name, journal in record.journals.items():
             steps = [row for row in journal if row["kind"] == "step"]
             x, y = [row["step"] for row in steps], np.array([row[term] for row in steps])
             smooth_line(axes, x, y, name, ARMS[name])
         axes.set(title=term, xlabel="step", ylim=(0, None))
-        axes.spines[["top", "right"]].set_visible(False)
     summary = record.summary
     figure.suptitle(f"{summary.backbone}, C4 detector on {summary.data}", color=INK)
     return figure
@@ -85,8 +84,8 @@ def loss_figure(record: DetectionRecord) -> Figure:
 def detections_figure(images: Sequence[ImageDetections], classes: Sequence[str], title: str = "") -> Figure:
     """A row per test picture: the true boxes, then what each detector finds with a score of at least one half."""
     columns = ["truth", *images[0].detections]
-    figure = Figure(figsize=(3.6 * len(columns), 2.9 * len(images) + 0.5), layout="constrained")
-    for axes, image in zip(figure.subplots(len(images), len(columns), squeeze=False), images, strict=True):
+    figure, grid = new_figure(3.6 * len(columns), 2.9 * len(images) + 0.5, len(images), len(columns))
+    for axes, image in zip(grid, images, strict=True):
         for cell, name in zip(axes, columns, strict=True):
             cell.imshow(image.pixels)
             cell.set(xticks=[], yticks=[])
@@ -102,11 +101,9 @@ def detections_figure(images: Sequence[ImageDetections], classes: Sequence[str],
 
 def _draw_detections(cell: Axes, detections: Detections, classes: Sequence[str]) -> None:
     confident = detections.scores >= MIN_SCORE
-    words = [
-        f"{classes[i]} {score:.2f}"
-        for i, score in zip(detections.labels[confident], detections.scores[confident], strict=True)
-    ]
-    _boxes(cell, detections.boxes[confident], detections.labels[confident], words)
+    labels, scores = detections.labels[confident], detections.scores[confident]
+    words = [f"{classes[i]} {score:.2f}" for i, score in zip(labels, scores, strict=True)]
+    _boxes(cell, detections.boxes[confident], labels, words)
 
 
 def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What figures and tables share: PNG bytes, short names and numbers, smoothed lines, names beside the ends of lines."""
+"""What figures and tables share: axes, PNG bytes, short names and numbers, smooth lines, names at the ends of lines."""
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
@@ -14,6 +14,17 @@ from phinets.reports.palette import INK
 
 LINE = 0.16
 """Inches that a label needs."""
+
+
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure of a size in inches and its axes (rows, columns), without their upper and right spines."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **options)
+    for axes in grid.flat:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, grid
 
 
 def png(figure: Figure, dpi: int = 120) -> bytes:

@@ -23,6 +23,7 @@ from phinets.dynamics.phase_plane import (
 )
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 from phinets.reports import palette
+from phinets.reports.figures import new_figure
 
 REGIMES: Mapping[str, float] = {"strong": 0.12, "medium": 0.03, "light": 0.003, "weak": 0.0001}
 """The paper's four levels of weight decay."""
@@ -36,8 +37,7 @@ NEAR_THRESHOLD = (1.08, 0.8)
 
 def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequence[float]] = ()) -> Figure:
     """PhiNet's phase portrait under one weight decay, by default from six starts."""
-    figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = figure.subplots()
+    figure, ((axes,),) = new_figure(7, 5)
     region = window or window_around([system], starts)
     plane(axes, system, region, starts or sample_starts(region))
     axes.set_title(f"{title(system)}: {sink_count_of(system)}", color=palette.INK)
@@ -47,12 +47,12 @@ def portrait(system: PhiNet, window: Window | None = None, starts: Sequence[Sequ
 
 def regimes(version: Version, sigma2: float) -> Figure:
     """The paper's figure of four levels of weight decay; each panel has the box of its own equilibria."""
-    figure = Figure(figsize=(11, 7.6), layout="constrained")
-    for axes, (name, rho) in zip(figure.subplots(2, 2).flat, REGIMES.items(), strict=True):
+    figure, grid = new_figure(11, 7.6, 2, 2)
+    for axes, (level, rho) in zip(grid.flat, REGIMES.items(), strict=True):
         system = PhiNet(sigma2=sigma2, rho=rho, version=version)
         region = window_around([system])
         plane(axes, system, region, sample_starts(region))
-        axes.set_title(f"{name.upper()}, ρ = {rho:g}: {sink_count_of(system)}", color=palette.INK)
+        axes.set_title(f"{level.upper()}, ρ = {rho:g}: {sink_count_of(system)}", color=palette.INK)
     figure.suptitle(f"PhiNet, {version}, σ² = {sigma2:g}", color=palette.INK)
     legend(figure)
     return figure
@@ -60,9 +60,9 @@ def regimes(version: Version, sigma2: float) -> Figure:
 
 def line(systems: Sequence[SimSiam], window: Window | None = None, starts: Sequence[float] = ()) -> Figure:
     """SimSiam's rate over ψ, one panel per system."""
-    figure = Figure(figsize=(5.5 * len(systems), 3.4), layout="constrained")
+    figure, grid = new_figure(5.5 * len(systems), 3.4, columns=len(systems))
     region = window or window_around(systems, [[start] for start in starts])
-    for axes, system in zip(figure.subplots(1, len(systems), squeeze=False).flat, systems, strict=True):
+    for axes, system in zip(grid[0], systems, strict=True):
         rate(axes, system, region)
         for start in starts:
             run(axes, system, start)
@@ -84,8 +84,7 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
     """PhiNet above SimSiam on the same ψ axis, from the same starts."""
     simsiam = simsiam_of(system)
     region = window or window_around([system, simsiam], starts)
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
+    figure, ((above,), (below,)) = new_figure(7, 6, 2, height_ratios=[4, 1], sharex=True)
     plane(above, system, region, starts)
     above.set(xlabel="")
     above.set_title(title(system), color=palette.INK)
@@ -101,12 +100,11 @@ def comparison(system: PhiNet, window: Window | None = None, starts: Sequence[Se
 ASPECT = np.array([[1.5], [1.0]])
 """Approximate aspect ratio of the axes."""
 DASHES = (0, (5, 3))
+HEAD: Mapping[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 14}
 MARKS = {
-    "sink": ("o", palette.SINK),
-    "saddle": ("D", palette.SADDLE),
-    "source": ("o", palette.SOURCE),
+    "sink": ("o", palette.SINK), "saddle": ("D", palette.SADDLE), "source": ("o", palette.SOURCE),
     "degenerate": ("X", palette.INK),
-}
+}  # fmt: skip
 """Shape and color of each kind; only sinks are filled."""
 DIRECTIONS = np.stack([[np.cos(a), np.sin(a)] for a in np.arange(0, 2 * np.pi, np.pi / 8)])
 """Directions from a point to its label, preferred ones first."""
@@ -117,7 +115,6 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
     axes.set(xlim=(window.psi_min, window.psi_max), ylim=(window.gamma_min, window.gamma_max))
     axes.set_xlabel("ψ")
     axes.set_ylabel("γ", rotation=0)
-    axes.spines[["top", "right"]].set_visible(False)
     points = equilibria(system)
     _field(axes, system, window)
     curves = _nullclines(axes, system, window)
@@ -157,8 +154,7 @@ def arrow_on(axes: Axes, line: Floats, color: str) -> None:
     region = axes.transData.transform(line.T)
     along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(region, axis=0), axis=1))])
     (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
-    style = {"arrowstyle": "-|>", "color": color, "mutation_scale": 14}
-    axes.annotate("", (next_x, next_y), (x, y), arrowprops=style, zorder=5)
+    axes.annotate("", (next_x, next_y), (x, y), arrowprops={**HEAD, "color": color}, zorder=5)
 
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
@@ -270,7 +266,6 @@ def rate(axes: Axes, system: SimSiam, window: Window) -> None:
 def axis(axes: Axes, system: SimSiam, window: Window) -> None:
     """The line ψ̇ = 0: its equilibria, and an arrow between each two."""
     axes.set(xlim=(window.psi_min, window.psi_max), xlabel="ψ")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.axhline(0, color=palette.FAINT, linewidth=1, zorder=1)
     points = equilibria(system)
     wide = window.psi_max - window.psi_min
@@ -292,19 +287,12 @@ def run(axes: Axes, system: SimSiam, start: float) -> None:
     first, last = (float(np.clip(psi, *axes.get_xlim())) for psi in (start, states[0, -1]))
     axes.plot(start, level, marker="*", markersize=12, color=color, zorder=6, clip_on=first != start)
     if first != last:
-        style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "mutation_scale": 14}
+        style = {**HEAD, "color": color, "linewidth": 1.8}
         axes.annotate("", (last, level), (first, level), arrowprops=style, zorder=5)
 
 
 def _arrow(axes: Axes, start: float, end: float) -> None:
-    style = {
-        "arrowstyle": "-|>",
-        "color": palette.INK,
-        "linewidth": 1.4,
-        "mutation_scale": 13,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
+    style = {**HEAD, "color": palette.INK, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", (end, 0), (start, 0), arrowprops=style, zorder=4)
 
 
@@ -338,8 +326,8 @@ def basin_figure(maps: Sequence[Basins]) -> Figure:
 
     Gray is collapse, blue the sink with the largest ψ, white an undecided start.
     """
-    figure = Figure(figsize=(5.6 * len(maps), 4.6), layout="constrained")
-    for axes, basin_map in zip(figure.subplots(1, len(maps), sharey=True, squeeze=False)[0], maps, strict=True):
+    figure, grid = new_figure(5.6 * len(maps), 4.6, columns=len(maps), sharey=True)
+    for axes, basin_map in zip(grid[0], maps, strict=True):
         _panel(axes, basin_map)
     figure.axes[0].set_ylabel("γ(0)", rotation=0)
     return figure
@@ -359,15 +347,12 @@ def _panel(axes: Axes, basin_map: Basins) -> None:
     if len(colors) > 1:
         axes.contour(psi, gamma, labels, np.arange(len(colors) - 1) + 0.5, colors="white", linewidths=1)
     axes.set(xlim=(psi[0], psi[-1]), ylim=(gamma[0], gamma[-1]), xlabel="ψ(0)")
-    for sink, share in zip(basin_map.sinks, basin_map.shares, strict=True):
+    for sink, of_starts in zip(basin_map.sinks, basin_map.shares, strict=True):
         if sink.gamma is None:
             axes.axvline(sink.psi, color=palette.INK, linewidth=0.8, linestyle=":")
-        _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * share:.1f} %", (psi, gamma))
-    axes.set_title(
-        f"{title(basin_map.system)}\n{100 * basin_map.non_collapsed:.1f} % of the starts do not collapse",
-        color=palette.INK,
-        fontsize=11,
-    )
+        _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * of_starts:.1f} %", (psi, gamma))
+    share = f"{100 * basin_map.non_collapsed:.1f} % of the starts do not collapse"
+    axes.set_title(f"{title(basin_map.system)}\n{share}", color=palette.INK, fontsize=11)
 
 
 def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarray, np.ndarray]) -> None:
@@ -380,7 +365,7 @@ def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarra
 LETTERS = {"phi": "φ", "psi": "ψ", "gamma": "γ", "slow": "slow encoder"}
 
 
-def name(system: AnySystem) -> str:
+def system_name(system: AnySystem) -> str:
     """The name of a system, without σ² and ρ."""
     if isinstance(system, SimSiam):
         return "SimSiam" if system.tau == 1 else f"SimSiam with τ = {system.tau:g}"
@@ -391,7 +376,7 @@ def name(system: AnySystem) -> str:
 
 def title(system: AnySystem) -> str:
     """The name of a system with σ² and ρ."""
-    return f"{name(system)}, ρ = {system.rho:g}, σ² = {system.sigma2:g}"
+    return f"{system_name(system)}, ρ = {system.rho:g}, σ² = {system.sigma2:g}"
 
 
 def sink_count_of(system: AnySystem) -> str:

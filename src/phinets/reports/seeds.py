@@ -10,7 +10,6 @@ from phinets.config.errors import UserError
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
 from phinets.config.run import learning_settings
-from phinets.reports.accuracy_matrix import strategy
 from phinets.reports.palette import method_color
 
 IRRELEVANT = (
@@ -74,6 +73,12 @@ def facts(record: ContinualRecord) -> Facts:
     settings = without(learning_settings(record.config.resolved), (*IRRELEVANT, *_unused(record.config.memory)))
     data = (list(record.summary.tasks), list(record.summary.images))
     return {**flat(settings), "data": record.summary.data, **dict(zip(DATA_FACTS, data, strict=True))}
+
+
+def strategy(memory: ReplayOptions) -> str:
+    """The strategy against forgetting, in a few words."""
+    buffer = {"none": "", "plain": f"replay of {memory.buffer}", "mixup": f"mixup with {memory.buffer}"}[memory.replay]
+    return " + ".join(filter(None, (buffer, "CaSSLe" * (memory.distil == "cassle")))) or "finetune"
 
 
 def _unused(memory: ReplayOptions) -> list[str]:

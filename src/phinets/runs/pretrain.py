@@ -10,7 +10,8 @@ from phinets.config.record import RunRecord, Score, Summary
 from phinets.config.run import PretrainConfig
 from phinets.data import fingerprint, load
 from phinets.evaluation.evaluator import Evaluator, cached_baseline
-from phinets.reports.curves import curves_png
+from phinets.reports.curves import curves
+from phinets.reports.figures import png
 from phinets.runs.setup import Row, RunParts, RunResult, set_up
 from phinets.training.schedule import TaskImages
 from phinets.training.step import untrained_learner
@@ -88,4 +89,4 @@ class Pretrain:
 
     def figures(self, record: RunRecord) -> Mapping[str, bytes]:
         """The learning curves."""
-        return {"curves.png": curves_png(record)}
+        return {"curves.png": png(curves(record))}

@@ -91,7 +91,7 @@ def bifurcations_command(words: list[str]) -> Outcome:
     document |= {"bifurcations": [point.plain() for point in diagram.points], "sinks": diagram.sinks}
     document |= {"regimes": diagram.regimes, "picture": None if options.out is None else str(options.out)}
     if options.out is not None:
-        from phinets.reports.bifurcation_diagram import bifurcation_diagram, sink_diagram
+        from phinets.reports.dynamics_figures import bifurcation_diagram, sink_diagram
 
         draw = {"diagram": bifurcation_diagram, "map": sink_diagram}[options.figure]
         lowest = options.rho_min or min(1e-5, options.rho_max / 1e3)

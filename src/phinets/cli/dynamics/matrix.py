@@ -60,7 +60,7 @@ def flow_command(words: list[str]) -> Outcome:
     rows = [_flow_row(comparison, int(k)) for k in np.searchsorted(times, table_times)]
     document = options.plain(weights) | {"time": last, "rows": rows, "summary": _summary(comparison, options.rho)}
     if options.out is not None:
-        from phinets.reports.matrix_flow import flow_figure
+        from phinets.reports.dynamics_figures import flow_figure
 
         save_figure(options.out, flow_figure(comparison, _title(document)))
         document["picture"] = str(options.out)

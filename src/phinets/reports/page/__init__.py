@@ -6,11 +6,12 @@ from itertools import count
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from phinets.reports.page import tables
 from phinets.reports.page.charts import run_charts
 from phinets.reports.page.contents import Contents, OwnRun
 from phinets.reports.page.sections import build_scales, collect_uses, counts, facts, groups
 from phinets.reports.page.svg import inline_svg
+from phinets.reports.page.tables import count_noun, duration, number, seed_runs, tally, with_minus_sign
+from phinets.reports.paper_tables import sentence
 
 __all__ = ["Contents", "OwnRun", "page"]
 
@@ -47,12 +48,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {
-        name: getattr(tables, name) for name in ("number", "duration", "count_noun", "sentence", "with_minus_sign")
-    }
+    environment.filters |= {each.__name__: each for each in (number, duration, count_noun, sentence, with_minus_sign)}
     numbers = count(1)
     environment.filters["svg"] = lambda chart: Markup(inline_svg(chart.figure, f"f{next(numbers)}-", chart.title))
-    environment.globals |= {"tally": tables.tally, "seed_runs": tables.seed_runs, "run_charts": run_charts}
+    environment.globals |= {"tally": tally, "seed_runs": seed_runs, "run_charts": run_charts}
     return environment
 
 

@@ -17,7 +17,7 @@ from phinets.reports.figures import label_ends
 from phinets.reports.page.svg import TITLE
 from phinets.reports.page.tables import PageTable, short
 from phinets.reports.palette import FAINT, INK, TERMS, class_color, method_color
-from phinets.reports.paper_cells import CellText
+from phinets.reports.paper_tables import CellText
 from phinets.reports.phase_portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
 
 SMALL, LARGE = (3.75, 2.4), (5.7, 3.3)
@@ -274,30 +274,23 @@ def run_charts(result: Result) -> list[Chart]:
     readouts = [name for name in result.curves if name == "knn" or "/" in name]
     losses = [name for name in TERMS if name in result.curves] or [name for name in result.curves if name == "loss"]
     colors = {name: class_color(n) for n, name in enumerate(readouts)}
-    charts = (
-        _run_chart("accuracy", "%", result, colors),
-        _run_chart("terms of the loss", "", result, {name: TERMS.get(name, INK) for name in losses}),
-    )
+    kinds = (("accuracy", "%", colors), ("terms of the loss", "", {name: TERMS.get(name, INK) for name in losses}))
+    means = {name: mean_over_seeds([result.curves[name]]) for name in (*readouts, *losses)}
+    charts = [curve_chart(title, label, {name: means[name] for name in of}, of) for title, label, of in kinds]
     return [each for each in charts if each is not None]
-
-
-def _run_chart(title: str, label: str, result: Result, colors: Mapping[str, str]) -> Chart | None:
-    return curve_chart(title, label, {name: mean_over_seeds([result.curves[name]]) for name in colors}, colors)
-
-
-def _line(version: Version, sigma2: float) -> Figure:
-    return line(around_threshold(SimSiam(sigma2=sigma2, rho=1.0)))
-
-
-def _comparison(version: Version, sigma2: float) -> Figure:
-    return comparison(PhiNet(sigma2=sigma2, rho=COMPARED_RHO, version=version))
 
 
 FIGURES: Mapping[str, tuple[str, tuple[Version, ...], Callable[[Version, float], Figure]]] = {
     "figure:vecfield_PhiNet": ("PhiNet under four weight decays", ("published", "corrected"), regimes),
-    "figure:simsiam": ("SimSiam above and below its threshold", ("published",), _line),
-    "figure:comparison": ("PhiNet beside SimSiam from the same start", ("published", "corrected"), _comparison),
-}
+    "figure:simsiam": (
+        "SimSiam above and below its threshold", ("published",),
+        lambda _, sigma2: line(around_threshold(SimSiam(sigma2=sigma2, rho=1.0))),
+    ),
+    "figure:comparison": (
+        "PhiNet beside SimSiam from the same start", ("published", "corrected"),
+        lambda version, sigma2: comparison(PhiNet(sigma2=sigma2, rho=COMPARED_RHO, version=version)),
+    ),
+}  # fmt: skip
 """By the figure's label in the paper: title, for which equations it is drawn (SimSiam's are the same), how."""
 
 

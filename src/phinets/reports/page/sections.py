@@ -175,15 +175,10 @@ def most_common_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 def machine(result: Result) -> str:
     """Versions and hardware of a result, in a line; empty where they are unknown."""
-    environment = result.environment
-    values = {
-        **{word: environment.get(word) for word in ("phinets", "python", "device", "precision", "threads")},
-        "torch": environment.get("packages", {}).get("torch"),
-        "on": environment.get("device_name"),
-        "system": environment.get("platform"),
-    }
+    of = result.environment
+    values = {**of, **of.get("packages", {}), "on": of.get("device_name"), "system": of.get("platform")}
     order = ("phinets", "torch", "python", "on", "device", "precision", "threads", "system")
-    return ", ".join(f"{word} {values[word]}" for word in order if values[word])
+    return ", ".join(f"{word} {values[word]}" for word in order if values.get(word))
 
 
 def _settings(result: Result) -> dict[str, Any]:

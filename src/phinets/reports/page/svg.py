@@ -53,7 +53,8 @@ def inline_svg(figure: Figure, prefix: str, label: str = "") -> str:
     svg = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", svg)
     svg = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg).replace("xlink:href", "href")
     svg = re.sub(r'(style="[^"]*)font-family:[^;"]*;? ?', r"\1", svg)
-    svg = ALIKE.sub(_join_paths, re.sub(r"\s+", " ", svg))
+    svg = re.sub(r"\s+", " ", svg)
+    svg = ALIKE.sub(lambda same: f'<path d="{" ".join(way for way, _ in PATH.findall(same[0]))}"{same[2]}/>', svg)
     svg = PATH.sub(lambda match: match[0].replace(match[1], shorten_path(match[1])), svg)
     for color, name in ((INK, "ink"), ("#000000", "ink"), ("#ffffff", "paper"), ("white", "paper")):
         svg = svg.replace(f": {color}", f": var(--{name})")
@@ -81,10 +82,6 @@ def _piece(corners: list[tuple[float, float]], closed: bool) -> str:
     spots = [(round(10 * x), round(10 * y)) for x, y in [*points, *corners[1:][-1:]]]
     steps = " ".join(f"{_tenth(b[0] - a[0])} {_tenth(b[1] - a[1])}" for a, b in pairwise(spots) if a != b)
     return f"M{_tenth(spots[0][0])} {_tenth(spots[0][1])}{'l' * bool(steps)}{steps}{'z' * closed}".replace(" -", "-")
-
-
-def _join_paths(match: re.Match[str]) -> str:
-    return f'<path d="{" ".join(way for way, _ in PATH.findall(match[0]))}"{match[2]}/>'
 
 
 def _tenth(value: int) -> str:

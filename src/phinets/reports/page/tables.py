@@ -6,13 +6,12 @@ A cell has our value above the paper's, and the runs behind it; a claim has a ve
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import copysign, sqrt
 from typing import NamedTuple
 
 from phinets.config.jobs import Result
 from phinets.paper.findings import ClaimResult, TableResult, TargetResult
 from phinets.paper.rules import Effect, VerdictWord
-from phinets.reports.paper_cells import CellText, Line, effect_words, lines
+from phinets.reports.paper_tables import CellText, Line, effect_words, lines
 
 
 class PageTable(NamedTuple):
@@ -121,7 +120,7 @@ def bar(effect: Effect, reach: float) -> Bar:
     """An effect on an axis that goes by square roots, so that small ones are seen beside large ones."""
 
     def place(value: float) -> int:
-        share = copysign(sqrt(abs(value) / reach), value) if reach else 0.0
+        share = math.copysign(math.sqrt(abs(value) / reach), value) if reach else 0.0
         return round(MIDDLE + share * (MIDDLE - EDGE))
 
     return Bar(*map(place, (effect.low, effect.high, effect.size)))
@@ -133,7 +132,6 @@ def tally(claims: Iterable[PageClaim]) -> list[tuple[VerdictWord, str, int]]:
     return [(word, sign, words.count(word)) for word, sign in SIGNS.items()]
 
 
-MINUS = "−"
 SMALLEST, LARGE = 0.005, 10_000
 """Between them, numbers are written with two decimals."""
 
@@ -148,7 +146,7 @@ def short(value: float) -> str:
 
 def with_minus_sign(text: str) -> str:
     """With a minus sign in place of a hyphen."""
-    return text.replace("-", MINUS)
+    return text.replace("-", "−")
 
 
 def number(value: float | None) -> str:
@@ -171,11 +169,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600:,} h {whole % 3600 // 60:02d} min"
-
-
-def sentence(words: str) -> str:
-    """With a capital at its beginning."""
-    return words[:1].upper() + words[1:]
 
 
 def count_noun(n: int, one: str, many: str | None = None) -> str:

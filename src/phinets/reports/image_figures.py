@@ -1,7 +1,7 @@
-"""Pictures of features: a map on a plane, colored by class, and contact sheets of nearest neighbors."""
+"""Figures of images: beside their views, as points of a map of features, and beside their nearest neighbors."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib.patheffects as effects
@@ -12,8 +12,28 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from numpy.typing import NDArray
 
 from phinets.config.errors import UserError
-from phinets.reports.figures import short
+from phinets.reports.figures import new_figure, short
 from phinets.reports.palette import FAINT, FAST, INK, RIGHT, WRONG, class_color
+
+
+def samples(columns: Mapping[str, NDArray[np.uint8]], captions: Sequence[str], title: str = "") -> Figure:
+    """One row per image, one column per way of seeing it.
+
+    columns: what stands above each column, and its pictures, uint8 (n, height, width, 3); captions: n words.
+    """
+    n = len(captions)
+    figure, grid = new_figure(1.3 * len(columns) + 1.2, 1.3 * n + 0.7, n, len(columns))
+    for axes, (name, pictures) in zip(grid.T, columns.items(), strict=True):
+        axes[0].set_title(name, color=INK, fontsize=10)
+        for cell, picture in zip(axes, pictures, strict=True):
+            cell.imshow(picture, interpolation="nearest")
+            cell.set(xticks=[], yticks=[])
+            cell.spines[:].set_visible(False)
+    for cell, caption in zip(grid[:, 0], captions, strict=True):
+        cell.set_ylabel(caption, color=INK, fontsize=8, rotation=0, ha="right", va="center")
+    figure.suptitle(title, color=INK, fontsize=11)
+    return figure
+
 
 MAX_NAMES = 60
 """Classes that are named in the picture, the largest first."""
@@ -41,8 +61,7 @@ class FeatureMap(NamedTuple):
 
 def feature_map(data: FeatureMap) -> Figure:
     """The map: a point per image, each class in its color and named at its median."""
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    axes: Axes = figure.subplots()
+    figure, ((axes,),) = new_figure(8, 7)
     labels = np.array(data.labels)
     size = float(np.clip(6_000 / max(1, len(labels)), 2, 30))
     classes = np.unique(labels[labels != ""])
@@ -56,7 +75,6 @@ def feature_map(data: FeatureMap) -> Figure:
         _name(axes, data.points[labels == name], name, colors[name])
     axes.set(xlabel=data.axes[0], ylabel=data.axes[1])
     axes.set_title(data.title, color=INK, fontsize=9, wrap=True)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8, colors=INK)
     return figure
 
@@ -120,8 +138,7 @@ def neighbor_sheet(queries: Sequence[Query], title: str) -> Figure:
     The frame of a neighbor is green where it is of the query's class, red where it is of another one.
     """
     columns = 1 + max(len(query.near) for query in queries)
-    figure = Figure(figsize=(1.25 * columns + 0.3, 1.5 * len(queries) + 0.7), layout="constrained")
-    grid = figure.subplots(len(queries), columns, squeeze=False)
+    figure, grid = new_figure(1.25 * columns + 0.3, 1.5 * len(queries) + 0.7, len(queries), columns)
     for row, query in zip(grid, queries, strict=True):
         _show(row[0], query.image, short(query.image.label or query.image.name.rsplit("/", 1)[-1], 18), None)
         for cell, (cosine, seen) in zip(row[1:], query.near, strict=False):
