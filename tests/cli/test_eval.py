@@ -106,7 +106,7 @@ def test_a_torchvision_state_dict_is_judged(tmp_path: Path, capsys: Capture) -> 
         (["linear", "RUN", "--classes", "0"], "all of one class"),
         (["linear", "RUN", "--rates", "3"], "--probe paper"),
         (["linear", "RUN", "--probe", "paper", "--rates", "3", "3"], "one or more different numbers"),
-        (["linear", "RUN", "--probe", "paper", "--epochs", "0"], "train nothing"),
+        (["linear", "RUN", "--probe", "paper", "--epochs", "0"], "epochs is 0"),
         (["linear", "no-labels.npz"], "'no-labels.npz' has no labels"),
         (["knn", "nan.npz", "--num-neighbors", "2"], "not all finite numbers"),
         (["linear", "nan.npz"], "not all finite numbers"),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from phinets.cli.command import Action, Outcome, parse_words, run_action
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, require_at_least
 from phinets.config.jobs import EPOCHS, IMAGES, REFERENCE
 from phinets.config.methods import METHODS, method
 from phinets.config.run import PretrainConfig
@@ -50,8 +50,7 @@ class CostOptions:
             method(name)
         if min(self.batches) < 2:
             raise UserError(f"the smallest batch is {min(self.batches)}, but batch norm needs at least two images.")
-        if self.rounds < 1:
-            raise UserError(f"rounds is {self.rounds}, but must be at least 1.")
+        require_at_least(self, rounds=1)
 
     @property
     def config(self) -> PretrainConfig:

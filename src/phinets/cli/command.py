@@ -120,9 +120,15 @@ class Outcome:
     exit_code: int = 0
 
 
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines of plain text as they are."""
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def show_lines(*lines: str) -> Callable[[Console], None]:
     """The `show` of an outcome that is some lines of plain text."""
-    return lambda console: console.print(*lines, sep="\n", highlight=False, markup=False, soft_wrap=True)
+    return lambda console: print_lines(console, *lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,22 @@ from typing import Any
 
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.train import RunFolderOptions, Terminal, config_in, peek_options, require_one, require_place
+from phinets.cli.command import Outcome, parse_words, print_lines
+from phinets.cli.train import (
+    RunFolderOptions,
+    Terminal,
+    config_in,
+    peek_options,
+    peek_start,
+    require_place,
+    start_config,
+)
 from phinets.config.continual import AppendedTask, ContinualConfig
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
 from phinets.runs.recipes import benchmark
 from phinets.runtime.process import exit_on_interrupt, launch_info
-from phinets.training.run_folder import read_config_of
 
 TASK_DEFAULTS: dict[str, Any] = {"classes": (), "train_images": None, "test_images": None}
 """Data options that an appended task has for itself, with their defaults."""
@@ -93,12 +100,9 @@ def _require_data(options: Continual, named: Mapping[str, str], listed: bool) ->
 
 def _start(words: list[str]) -> ContinualConfig:
     """The run that all other options change."""
-    start = peek_options(words, ("benchmark", "config", "resume", "append"))
-    require_one(start)
-    if "config" in start:
-        return read_config_of(ContinualConfig, Path(start["config"]))
-    if "resume" in start:
-        return config_in(ContinualConfig, start["resume"])
+    start = peek_start(words, ("benchmark", "config", "resume", "append"))
+    if (config := start_config(ContinualConfig, start)) is not None:
+        return config
     if "append" in start:
         config = config_in(ContinualConfig, start["append"])
         return replace(config, source=replace(config.source, **TASK_DEFAULTS))
@@ -118,9 +122,7 @@ class Reporter(Terminal):
             task = f"task {row['task']}" if row["share"] == 1 else f"{row['share']:.0%} of task {row['task']}"
             when = f"after {task}" if row["task"] else "untrained"
             accuracies = "  ".join("   –" if value is None else f"{value:4.1f}" for value in row["accuracies"])
-            self.console.print(
-                f"{when}: {row['readout']} {row['encoder']}: {accuracies}", highlight=False, soft_wrap=True
-            )
+            print_lines(self.console, f"{when}: {row['readout']} {row['encoder']}: {accuracies}")
 
 
 def _show(console: Console, record: ContinualRecord) -> None:
@@ -129,9 +131,5 @@ def _show(console: Console, record: ContinualRecord) -> None:
     summary = record.summary
     for reading in summary.readings:
         console.print(matrix_table(reading, summary.tasks))
-    console.print(
-        f"{summary.method}: {summary.verdict}; {summary.protocol}\n{summary.seconds:.0f} s in all, "
-        f"{summary.images_per_second:.0f} images/s while training → {record.folder}",
-        highlight=False,
-        markup=False,
-    )
+    time = f"{summary.seconds:.0f} s in all, {summary.images_per_second:.0f} images/s while training"
+    print_lines(console, f"{summary.method}: {summary.verdict}; {summary.protocol}", f"{time} → {record.folder}")

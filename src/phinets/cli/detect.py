@@ -9,8 +9,8 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.train import peek_options, require_one
+from phinets.cli.command import Outcome, parse_words, print_lines
+from phinets.cli.train import peek_start
 from phinets.config.detection import DetectionConfig, detection_recipe
 from phinets.config.errors import UserError
 from phinets.config.plain import to_plain
@@ -75,8 +75,7 @@ def parse(words: list[str]) -> Detect:
 
 
 def _start(words: list[str]) -> Detect:
-    start = peek_options(words, ("recipe", "resume"))
-    require_one(start)
+    start = peek_start(words, ("recipe", "resume"))
     if "resume" not in start:
         return Detect(how=detection_recipe(start.get("recipe", "pocket")))
     with exit_on_interrupt():
@@ -113,7 +112,7 @@ class Terminal:
 
     def on_message(self, text: str) -> None:
         """Print above the bar."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        print_lines(self.console, text)
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -132,5 +131,4 @@ def _show(console: Console, record: "DetectionRecord") -> None:
         why = "The paper's table is of all of VOC 2007 (or 2007 + 2012); other images don't compare with it."
     else:
         why = "The paper's figures are Detectron2's on VOC 2007, R50-C4: compare with --metric voc07 --recipe paper."
-    console.print(why, highlight=False)
-    console.print(f"{record.summary.seconds:.0f} s in all → {record.folder}", highlight=False, markup=False)
+    print_lines(console, why, f"{record.summary.seconds:.0f} s in all → {record.folder}")

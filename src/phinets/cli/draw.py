@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Outcome, parse_words, show_lines
 from phinets.cli.output import require_free, save_figure, save_image
 from phinets.config.errors import UserError
 
@@ -57,7 +57,7 @@ def command(words: list[str]) -> Outcome:
         from phinets.reports.architecture import architecture
 
         save_figure(path, architecture())
-    return Outcome({"picture": str(path)}, lambda console: console.print(str(path), highlight=False, markup=False))
+    return Outcome({"picture": str(path)}, show_lines(str(path)))
 
 
 def _draw_shapes(path: Path, seed: int) -> None:

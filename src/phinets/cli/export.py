@@ -1,14 +1,12 @@
 """`phinets export`."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Outcome, parse_words, show_lines
 from phinets.cli.output import require_free
 from phinets.config.errors import UserError, look_up
 from phinets.config.export import ExportOptions
@@ -69,9 +67,4 @@ def command(words: list[str]) -> Outcome:
         "difference": record.difference,
         "files": files,
     }
-    return Outcome(document, lambda console: _show(console, (*files.values(), text)))
-
-
-def _show(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    return Outcome(document, show_lines(*files.values(), text))

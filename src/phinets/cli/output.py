@@ -1,6 +1,7 @@
 """Tables and pictures that a command writes: complete or not at all, over another file only with --overwrite."""
 
 import csv
+from collections.abc import Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,15 @@ def require_figure_path(path: Path, overwrite: bool, option: str) -> None:
     from matplotlib.figure import Figure
 
     require_free(path, overwrite, option)
-    _format(path, sorted(Figure().canvas.get_supported_filetypes()), option)
+    require_ending(path, sorted(Figure().canvas.get_supported_filetypes()), option)
+
+
+def create_folder(path: Path, option: str) -> None:
+    """Create a folder and its parents where they are missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"'{path}' can't be created: {error.strerror or error}. Choose another {option}.") from error
 
 
 def save_lines(path: Path, lines: list[list[str]]) -> None:
@@ -48,7 +57,7 @@ def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None
 
     A .png of lines that is reduced to few `colors` has a third of the size.
     """
-    ending = _format(path, sorted(figure.canvas.get_supported_filetypes()))
+    ending = require_ending(path, sorted(figure.canvas.get_supported_filetypes()))
     content = BytesIO()
     figure.savefig(content, dpi=dpi, format=ending)
     if ending == "png" and colors is not None:
@@ -62,16 +71,17 @@ def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None
 def save_image(path: Path, image: "Image") -> None:
     """Write an image of pixels."""
     content = BytesIO()
-    image.save(content, format=_format(path, ["gif", "png", "webp"]))
+    image.save(content, format=require_ending(path, ["gif", "png", "webp"]))
     atomic_write(path, content.getvalue())
 
 
-def _format(path: Path, formats: list[str], option: str = "--out") -> str:
-    """The format that a file's ending names."""
+def require_ending(path: Path, formats: Sequence[str], option: str = "--out") -> str:
+    """The format that a file's ending names; refuses all but these."""
     ending = path.suffix.removeprefix(".").lower()
     if ending not in formats:
+        good = "png" if "png" in formats else formats[0]
         raise UserError(
-            f"'{path}' can't be written: its ending must be one of {', '.join(formats)}. "
-            f"Choose another {option}, e.g. '{path.with_suffix('.png')}'."
+            f"'{path}' can't be written: its ending must be one of .{', .'.join(formats)}. "
+            f"Choose another {option}, e.g. '{path.stem or 'out'}.{good}'."
         )
     return ending

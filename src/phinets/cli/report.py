@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.output import require_free
+from phinets.cli.command import Outcome, parse_words, show_lines
+from phinets.cli.output import require_ending, require_free
 from phinets.config.errors import UserError
 from phinets.paper.scales import ScaleName
 
@@ -39,11 +39,7 @@ class Report:
     """Print one JSON document: the page, its size, and the number of claims by verdict."""
 
     def __post_init__(self) -> None:
-        if self.out.suffix.lower() not in (".html", ".htm", ".md"):
-            raise UserError(
-                f"'{self.out}' can't be written: a report's name ends in .html or .md. "
-                f"Choose another --out, e.g. '{self.out.stem or 'report'}.html'."
-            )
+        require_ending(self.out, ("html", "htm", "md"))
         if not self.runs:
             raise UserError(
                 "there are no results to report. Name their folder: phinets report runs/reproduce --out report.html."
@@ -63,9 +59,7 @@ def command(words: list[str]) -> Outcome:
     content = (report_markdown(contents.targets) if is_markdown else page(contents)).encode()
     atomic_write(options.out, content)
     document = {"page": str(options.out), "bytes": len(content), **_counts(contents)}
-    return Outcome(
-        document, lambda console: console.print(_sentence(document), highlight=False, markup=False, soft_wrap=True)
-    )
+    return Outcome(document, show_lines(_sentence(document)))
 
 
 def _contents(options: Report) -> "Contents":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Outcome, parse_words, print_lines
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
@@ -88,13 +88,15 @@ def parse(words: list[str]) -> Train:
 
 def _start(words: list[str]) -> PretrainConfig:
     """The run that all other options change."""
-    start = peek_options(words, ("recipe", "config", "resume"))
-    require_one(start)
+    start = peek_start(words, ("recipe", "config", "resume"))
+    return start_config(PretrainConfig, start) or recipe(start.get("recipe", "default"))
+
+
+def start_config(kind: type[C], start: Mapping[str, str]) -> C | None:
+    """The settings in the config file, or in the run to resume, that the options name."""
     if "config" in start:
-        return read_config_of(PretrainConfig, Path(start["config"]))
-    if "resume" in start:
-        return config_in(PretrainConfig, start["resume"])
-    return recipe(start.get("recipe", "default"))
+        return read_config_of(kind, Path(start["config"]))
+    return config_in(kind, start["resume"]) if "resume" in start else None
 
 
 def peek_options(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
@@ -106,10 +108,12 @@ def peek_options(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
     return {name: values[name.replace("-", "_")] for name in names if values[name.replace("-", "_")] is not None}
 
 
-def require_one(starts: Mapping[str, str]) -> None:
-    """Refuse two starting points."""
-    if len(starts) > 1:
-        raise UserError(f"{' and '.join(f'--{name}' for name in starts)} exclude each other. Use one of them.")
+def peek_start(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
+    """The option among these that names the starting point of a run; refuses two."""
+    start = peek_options(words, names)
+    if len(start) > 1:
+        raise UserError(f"{' and '.join(f'--{name}' for name in start)} exclude each other. Use one of them.")
+    return start
 
 
 def config_in(kind: type[C], folder: str) -> C:
@@ -137,12 +141,10 @@ class Terminal:
 
     def on_start(self, folder: Path, config: TrainConfig, steps: int, done: int) -> None:
         """Print the run and its folder, and start the bar."""
-        self.console.print(
+        print_lines(
+            self.console,
             f"{config.method} · {config.backbone} · {config.data_names} · {config.length}, batch {config.batch} "
             f"({steps} steps{f', resuming after {done}' if done else ''}) → {folder}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
         )
         self.bar = LiveBar(self.console, steps, done)
 
@@ -174,9 +176,8 @@ class Terminal:
 def _show(console: Console, record: RunRecord) -> None:
     console.print(result_table(record.summary))
     summary = record.summary
-    console.print(
+    print_lines(
+        console,
         f"{summary.seconds:.0f} s in all, {summary.images_per_second:.0f} images/s while training, "
         f"{100 * summary.data_wait:.1f} % of it waiting for data → {record.folder}",
-        highlight=False,
-        markup=False,
     )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from phinets.config.errors import UserError, require_at_least, require_finite
+from phinets.config.errors import UserError, require_at_least, require_finite, require_in
 from phinets.config.run import EvalConfig, Optimization, TrainConfig, require_warmup
 
 Readout = Literal["task-knn", "task-linear", "class-knn", "class-linear"]
@@ -78,14 +78,8 @@ class ReplayOptions:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        if self.buffer < 1:
-            raise UserError(f"buffer is {self.buffer}, but must hold at least one batch of images. UCL uses 256.")
-        if not self.mixup_alpha > 0:
-            raise UserError(f"mixup_alpha is {self.mixup_alpha}, but must be above 0. LUMP uses 0.4.")
-        if not self.distil_weight > 0:
-            raise UserError(
-                f"distil_weight is {self.distil_weight}, but must be above 0. Use --distil none to leave it out."
-            )
+        require_at_least(self, buffer=1)
+        require_in(self, mixup_alpha="(0, inf)", distil_weight="(0, inf)")
         if any(width < 1 for width in self.distil_hidden):
             raise UserError(f"distil_hidden is {self.distil_hidden}, but widths are whole numbers above 0, e.g. 2048.")
 

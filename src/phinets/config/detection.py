@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from phinets.config.errors import UserError, look_up, require_at_least, require_finite
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in, require_seed
 from phinets.config.methods import EncoderName
 from phinets.config.run import SaveOptions
 from phinets.config.views import Channels
@@ -66,8 +66,7 @@ class ImageOptions:
                 f"train_sides is {self.train_sides}, but needs one or more lengths ≥ {MIN_SIDE}, e.g. 480 800."
             )
         require_at_least(self, max_side=max(*self.train_sides, self.test_side))
-        if not 0 <= self.flip <= 1:
-            raise UserError(f"flip is {self.flip}, but a probability lies in [0, 1].")
+        require_in(self, flip="[0, 1]")
         if self.pixel_std is not None and min(self.pixel_std) <= 0:
             raise UserError(f"pixel_std is {self.pixel_std}, but pixels are divided by it: it must be above 0.")
 
@@ -124,12 +123,9 @@ class DetectorOptimization:
     def __post_init__(self) -> None:
         require_finite(self)
         require_at_least(self, iterations=1, batch=1, weight_decay=0, warmup_steps=0)
+        require_in(self, lr="(0, 10]", momentum="[0, 1)")
         if min(self.milestones, default=0) < 0:
             raise UserError(f"milestones is {self.milestones}, but steps are counted from 0.")
-        if not 0 < self.lr <= 10:
-            raise UserError(f"lr is {self.lr}, but a learning rate lies above 0 and below 10. The paper's is 0.02.")
-        if not 0 <= self.momentum < 1:
-            raise UserError(f"momentum is {self.momentum}, but must lie in [0, 1). The paper's is 0.9.")
 
     @property
     def peak_lr(self) -> float:
@@ -194,8 +190,7 @@ class DetectionConfig:
                 f"a batch of {self.training.batch} can't be split into {self.compute.accumulate} equal micro-batches. "
                 "Use an --accumulate that divides --batch."
             )
-        if not 0 <= self.seed < 2**63:
-            raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
+        require_seed(self.seed)
 
     def describe(self) -> str:
         """The training in words."""

@@ -49,6 +49,22 @@ def require_at_least(value: Any, **least: float) -> None:
             raise UserError(f"{name} is {number}, but must be at least {smallest}.")
 
 
+def require_in(value: Any, **intervals: str) -> None:
+    """Refuse fields of a dataclass that are outside an interval such as "[0, 1)"."""
+    for name, interval in intervals.items():
+        number = getattr(value, name)
+        low, high = (float(end) for end in interval[1:-1].split(","))
+        is_end = (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
+        if not (low < number < high or is_end):
+            raise UserError(f"{name} is {number}, but must be in {interval}.")
+
+
+def require_seed(seed: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if not 0 <= seed < 2**63:
+        raise UserError(f"the seed is {seed}, but must be a whole number from 0 to 2^63 − 1.")
+
+
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
     """The entry called `name`, or an error that suggests the nearest one; `kind` names it there, e.g. "method"."""
     try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from phinets.config.errors import UserError, look_up, require_at_least, require_finite
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in
 from phinets.config.methods import EncoderName
 from phinets.config.views import PLANS
 
@@ -12,14 +12,6 @@ HeadOptimizer = Literal["sgd", "lars"]
 
 CACHED_PROBE = "logistic regression on cached features, L2 chosen on a held-out tenth"
 """The probe `cached` in words."""
-
-
-def _require_training(epochs: int, batch: int, rates: dict[str, float]) -> None:
-    if epochs < 1 or batch < 2:
-        raise UserError(f"{epochs} epochs of batch {batch} train nothing. Use at least one epoch and a batch of two.")
-    for name, rate in rates.items():
-        if not 0 < rate < 1e4:
-            raise UserError(f"{name} is {rate}, but a learning rate must lie between 0 and 10,000.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +33,10 @@ class PaperProbe:
         require_finite(self)
         if not self.rates or len(set(self.rates)) < len(self.rates):
             raise UserError(f"the rates are {self.rates}, but they must be one or more different numbers, e.g. 30.")
-        _require_training(self.epochs, self.batch, {"a rate": min(self.rates), "the highest rate": max(self.rates)})
-        if not 0 <= self.momentum < 1:
-            raise UserError(f"momentum is {self.momentum}, but must lie in [0, 1). The paper uses 0.9.")
+        if not 0 < min(self.rates) <= max(self.rates) < 1e4:
+            raise UserError(f"the rates are {self.rates}, but a learning rate must be in (0, 10000).")
+        require_at_least(self, epochs=1, batch=2)
+        require_in(self, momentum="[0, 1)")
 
     def describe(self, batch: int) -> str:
         """The probe in words, with the batch size used."""
@@ -74,9 +67,8 @@ class FineTuning:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        _require_training(self.epochs, self.batch, {"lr": self.lr, "head_lr": self.head_lr})
-        if not 0 <= self.momentum < 1 or self.weight_decay < 0:
-            raise UserError("momentum must lie in [0, 1) and weight_decay must not be negative, e.g. 0.9 and 0.")
+        require_at_least(self, epochs=1, batch=2, weight_decay=0)
+        require_in(self, lr="(0, 10000)", head_lr="(0, 10000)", momentum="[0, 1)")
 
     def describe(self, batch: int) -> str:
         """The training in words, with the batch size used."""

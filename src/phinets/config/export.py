@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from phinets.config.errors import UserError, look_up
+from phinets.config.errors import UserError, look_up, require_at_least
 from phinets.config.methods import EncoderName
 from phinets.config.views import PLANS
 
@@ -37,8 +37,7 @@ class ExportOptions:
     def __post_init__(self) -> None:
         if self.views is not None:
             look_up("view plan", self.views, PLANS)
-        if self.image_size is not None and self.image_size < 8:
-            raise UserError(f"image_size is {self.image_size}, but must be at least 8.")
+        require_at_least(self, image_size=8)
         if self.opset < 18:
             raise UserError(
                 f"opset is {self.opset}, but torch's exporter writes 18 and above. Leave it out, or raise it."

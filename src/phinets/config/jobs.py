@@ -6,7 +6,7 @@ on any machine, so nothing is computed twice and results can be shared as files.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
@@ -126,12 +126,10 @@ class ContinualJob(RunJob):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeJob(RunJob):
-    """The paper's linear probe of a pretrained encoder."""
+class EncoderJob(RunJob):
+    """A job that starts from a pretrained encoder."""
 
-    kind: ClassVar[str] = "probe"
     run: PretrainConfig
-    probe: PaperProbe
 
     @property
     def requires(self) -> PretrainJob:
@@ -139,16 +137,19 @@ class ProbeJob(RunJob):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectionJob(RunJob):
+class ProbeJob(EncoderJob):
+    """The paper's linear probe of a pretrained encoder."""
+
+    kind: ClassVar[str] = "probe"
+    probe: PaperProbe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionJob(EncoderJob):
     """Detection transfer of a pretrained encoder."""
 
     kind: ClassVar[str] = "detection"
-    run: PretrainConfig
     detection: DetectionConfig
-
-    @property
-    def requires(self) -> PretrainJob:
-        return PretrainJob(run=self.run)
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -244,18 +245,11 @@ class Result:
 
     def plain(self) -> dict[str, Any]:
         """For JSON; `result_from_plain` is the inverse."""
-        return {
-            "key": self.key,
-            "job": self.job.to_plain(),
-            "numbers": dict(self.numbers),
-            "health": self.health,
-            "curves": {name: [list(point) for point in curve] for name, curve in self.curves.items()},
-            "notes": dict(self.notes),
-            "protocol": self.protocol,
-            "seconds": self.seconds,
-            "environment": dict(self.environment),
-            "failed": self.failed,
-        }
+        rest = {name: to_plain(getattr(self, name)) for name in RESULT_FIELDS}
+        return {"key": self.key, "job": self.job.to_plain(), **rest}
+
+
+RESULT_FIELDS = tuple(field.name for field in fields(Result) if field.name != "job")
 
 
 def result_from_plain(plain: Mapping[str, Any]) -> Result:
@@ -268,8 +262,8 @@ def result_from_plain(plain: Mapping[str, Any]) -> Result:
         if "work" in plain:
             raise UserError("this is a result of phinets 0.1, whose settings have other names.")
         curves = {name: tuple((float(x), float(y)) for x, y in curve) for name, curve in plain["curves"].items()}
-        names = ("numbers", "health", "notes", "protocol", "seconds", "environment", "failed")
-        return Result(job=job_from_plain(plain["job"]), curves=curves, **{name: plain[name] for name in names})
+        rest = {name: plain[name] for name in RESULT_FIELDS} | {"curves": curves}
+        return Result(job=job_from_plain(plain["job"]), **rest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"this is no result of `phinets reproduce`: {error}.") from error
 

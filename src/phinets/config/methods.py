@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from phinets.config.errors import UserError, look_up, require_finite
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in
 
 EncoderName = Literal["fast", "slow"]
 Anchor = Literal["original", "augmented"]
@@ -177,13 +177,8 @@ class LearnerOptions:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        if not 0.0 <= self.beta <= 1.0:
-            raise UserError(f"beta is {self.beta}, but a momentum must be in [0, 1]. The paper uses 0.99.")
-        if self.temperature <= 0 or self.queue < 1 or self.off_diagonal < 0:
-            raise UserError(
-                "temperature must be above 0, queue at least 1 and off_diagonal not negative; they are "
-                f"{self.temperature}, {self.queue} and {self.off_diagonal}."
-            )
+        require_in(self, beta="[0, 1]", temperature="(0, inf)")
+        require_at_least(self, queue=1, off_diagonal=0)
         if self.sim1_weight < 0 or self.sim2_weight < 0 or self.sim1_weight + self.sim2_weight == 0:
             raise UserError(
                 f"the weights of Sim-1 and Sim-2 are {self.sim1_weight} and {self.sim2_weight}: neither may be "

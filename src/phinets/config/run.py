@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
-from phinets.config.errors import UserError, look_up, require_at_least, require_finite
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in, require_seed
 from phinets.config.methods import (
     EncoderName,
     LearnerOptions,
@@ -71,11 +71,8 @@ class Optimization:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, weight_decay=0, momentum=0, warmup_epochs=0)
-        if not 0 < self.lr <= 1e3:
-            raise UserError(f"lr is {self.lr}, but must be above 0 and at most 1000. The paper uses 0.03.")
-        if self.momentum >= 1:
-            raise UserError(f"momentum is {self.momentum}, but must be below 1. The paper uses 0.9.")
+        require_at_least(self, weight_decay=0, warmup_epochs=0)
+        require_in(self, lr="(0, 1000]", momentum="[0, 1)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +107,7 @@ class EvalConfig:
                 f"eval_at_images is {' '.join(map(str, self.eval_at_images))}, but must be ascending numbers above 0, "
                 "e.g. 1000 2000 5000."
             )
-        if not self.knn_temperature > 0:
-            raise UserError(f"knn_temperature is {self.knn_temperature}, but must be above 0. The paper uses 0.1.")
+        require_in(self, knn_temperature="(0, inf)")
         for name, bank in (("online_bank", self.online_bank), ("final_bank", self.final_bank)):
             if bank is not None and bank < self.num_neighbors:
                 raise UserError(
@@ -221,8 +217,7 @@ class TrainConfig(ABC):
                 f"a batch of {self.batch} can't be divided into {self.compute.accumulate} equal micro-batches of at "
                 "least two images. Use an --accumulate that divides --batch."
             )
-        if not 0 <= self.seed < 2**63:
-            raise UserError(f"the seed is {self.seed}, but must be a whole number from 0 to 2^63 − 1.")
+        require_seed(self.seed)
 
     def _require_slow_encoder(self) -> None:
         """Refuse to evaluate a slow encoder that the method does not have."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, require_in
 
 Interpolation = Literal["bilinear", "bicubic"]
 Range = tuple[float, float]
@@ -61,9 +61,7 @@ class Augmentation:
         return ", ".join([f"crop {self.crop_scale[0]:g}–{self.crop_scale[1]:g} {self.interpolation}", *rest])
 
     def __post_init__(self) -> None:
-        for field in ("flip", "jitter_p", "gray_p", "blur_p", "solarize_p"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise UserError(f"{field} is {getattr(self, field)}, but a probability must be in [0, 1].")
+        require_in(self, **dict.fromkeys(("flip", "jitter_p", "gray_p", "blur_p", "solarize_p"), "[0, 1]"))
         for field in ("crop_scale", "crop_ratio", "blur_sigma"):
             bounds = getattr(self, field)
             if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:

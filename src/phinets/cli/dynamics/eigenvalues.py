@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.dynamics.options import BOX, FlowOptions, SystemOptions, print_lines, print_table
-from phinets.cli.output import require_free, save_figure
-from phinets.config.errors import UserError
+from phinets.cli.command import Outcome, parse_words, print_lines
+from phinets.cli.dynamics.options import BOX, FlowOptions, SystemOptions, print_table
+from phinets.cli.output import require_ending, require_free, save_figure
 
 if TYPE_CHECKING:
     from phinets.dynamics.basins import Basins
     from phinets.dynamics.bifurcations import Bifurcations
     from phinets.dynamics.equilibria import Equilibrium
 
-MAP_FORMATS = (".png", ".svg", ".pdf", ".npz")
+MAP_FORMATS = ("png", "svg", "pdf", "npz")
 
 
 @dataclass(frozen=True)
@@ -139,8 +138,8 @@ def basins_command(words: list[str]) -> Outcome:
     """The basins of a box."""
     options = parse_words(BasinOptions, "dynamics basins", words)
     require_free(options.out, options.overwrite)
-    if options.out is not None and options.out.suffix.lower() not in MAP_FORMATS:
-        raise UserError(f"'{options.out}' can't be written: its ending must be one of {', '.join(MAP_FORMATS)}.")
+    if options.out is not None:
+        require_ending(options.out, MAP_FORMATS)
     from phinets.dynamics.basins import Box, basins, simsiam_basins
 
     system, box = options.flow(), Box(**dict(zip(BOX, options.box, strict=True)))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.dynamics.options import MatrixFlowOptions, print_lines, print_table
+from phinets.cli.command import Outcome, parse_words, print_lines
+from phinets.cli.dynamics.options import MatrixFlowOptions, print_table
 from phinets.cli.output import require_free, save_figure
 from phinets.config.errors import UserError
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from phinets.cli.command import print_lines
 from phinets.config.errors import UserError, look_up
 
 if TYPE_CHECKING:
@@ -176,14 +177,12 @@ def read_weights(path: Path) -> "dict[str, Floats]":
         raise UserError(f"there is no file '{path}'. {advice}")
     try:
         arrays = np.load(path, allow_pickle=False)
-        if isinstance(arrays, np.ndarray):
-            raise UserError(f"'{path}' holds one array without a name. {advice}")
-        with arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except UserError:
-        raise
+        weights = {} if isinstance(arrays, np.ndarray) else dict(arrays)
     except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"'{path}' can't be read as .npz: {error}. {advice}") from None
+    if not weights:
+        raise UserError(f"'{path}' holds no array with a name. {advice}")
+    return weights
 
 
 def print_table(console: Console, headings: list[str], rows: list[list[str]], *, right: bool = False) -> None:
@@ -193,9 +192,3 @@ def print_table(console: Console, headings: list[str], rows: list[list[str]], *,
     for row in table:
         cells = (cell.rjust(width) if right else cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         print_lines(console, "  ".join(cells).rstrip())
-
-
-def print_lines(console: Console, *lines: str) -> None:
-    """Plain lines without markup."""
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)

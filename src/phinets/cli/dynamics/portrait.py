@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from phinets.cli.command import Outcome, parse_words
-from phinets.cli.dynamics.options import BOX, SystemOptions, print_lines
-from phinets.cli.output import require_free, save_figure
+from phinets.cli.command import Outcome, parse_words, show_lines
+from phinets.cli.dynamics.options import BOX, SystemOptions
+from phinets.cli.output import require_ending, require_free, save_figure
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from phinets.dynamics.phase_plane import Window
     from phinets.dynamics.systems import PhiNet, SimSiam
 
 FigureName = Literal["portrait", "regimes", "line", "comparison"]
@@ -83,22 +82,16 @@ def portrait_command(words: list[str]) -> Outcome:
     save_figure(options.out, figure, colors=256)
     shown = [{"rho": each.rho, "equilibria": [point.plain() for point in equilibria(each)]} for each in systems]
     document = options.plain() | {"figure": options.figure, "picture": str(options.out), "shown": shown}
-    return Outcome(document, lambda console: print_lines(console, str(options.out)))
-
-
-def _window(options: PortraitOptions) -> "Window | None":
-    from phinets.dynamics.phase_plane import Window
-
-    if options.box is None:
-        return None
-    return Window(**dict(zip(BOX, options.box, strict=True)))
+    return Outcome(document, show_lines(str(options.out)))
 
 
 def _draw(options: PortraitOptions) -> "tuple[Figure, Sequence[PhiNet | SimSiam]]":
     """The figure, and the systems that it shows."""
+    from phinets.dynamics.phase_plane import Window
     from phinets.reports import phase_portrait as figures
 
-    window, psis = _window(options), [psi for psi, _ in options.start]
+    window = options.box and Window(**dict(zip(BOX, options.box, strict=True)))
+    psis = [psi for psi, _ in options.start]
     default = figures.COMPARED_RHO if options.figure == "comparison" else 0.03
     system: Any = options.flow_at(default if options.rho is None else options.rho)
     if options.figure == "regimes":
@@ -130,11 +123,7 @@ class ExploreOptions:
     """Print one JSON document: the path of the page, and its size in bytes."""
 
     def __post_init__(self) -> None:
-        if self.out.suffix.lower() not in (".html", ".htm"):
-            raise UserError(
-                f"'{self.out}' can't be written: a page ends in .html. "
-                f"Choose another --out, e.g. '{self.out.stem or 'explorer'}.html'."
-            )
+        require_ending(self.out, ("html", "htm"))
 
 
 def explore_command(words: list[str]) -> Outcome:
@@ -147,4 +136,4 @@ def explore_command(words: list[str]) -> Outcome:
     page = explorer().encode()
     atomic_write(options.out, page)
     document = {"page": str(options.out), "bytes": len(page)}
-    return Outcome(document, lambda console: print_lines(console, f"{options.out}: open it in a browser"))
+    return Outcome(document, show_lines(f"{options.out}: open it in a browser"))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from phinets.cli.output import require_free, save_lines
+from phinets.cli.command import print_lines
+from phinets.cli.output import create_folder, require_free, save_lines
 from phinets.config.errors import UserError
 from phinets.config.jobs import Job, Result
 from phinets.config.plain import to_plain
@@ -39,11 +40,6 @@ def estimate_words(seconds: float, unknown: int) -> str:
     return f"about {duration(seconds)} and {unknown:,} of unknown time" if seconds else "time unknown"
 
 
-def print_line(console: Console, text: str) -> None:
-    """A line as it is."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
 class Progress:
     """A callback that prints a line for each job."""
 
@@ -60,14 +56,14 @@ class Progress:
         estimates = {job.key: self.estimator.seconds(job) for job in jobs}
         self.pending = {key: mean if value is None else value for key, value in estimates.items()}
         self.total, self.start = len(jobs), monotonic()
-        print_line(self.console, f"{self.total} jobs to run; {estimate_words(seconds / self.workers, unknown)}")
+        print_lines(self.console, f"{self.total} jobs to run; {estimate_words(seconds / self.workers, unknown)}")
 
     def on_result(self, result: Result) -> None:
         """Print the outcome, and the time left: by the estimates, and by how they held so far."""
         self.done_seconds += self.pending.pop(result.key, 0.0)
         left = (monotonic() - self.start) * sum(self.pending.values()) / self.done_seconds if self.done_seconds else 0.0
         count = f"{self.total - len(self.pending)}/{self.total}"
-        print_line(self.console, f"{count} {result.job.describe()}: {_outcome(result)}; {duration(left)} left")
+        print_lines(self.console, f"{count} {result.job.describe()}: {_outcome(result)}; {duration(left)} left")
 
 
 def _outcome(result: Result) -> str:
@@ -81,17 +77,9 @@ def document(outcomes: Sequence[TargetResult]) -> list[dict[str, Any]]:
     """Every table with its values by seed, and every claim with its verdict."""
     return [
         {
-            "name": one.target.name,
-            "place": one.target.place,
-            "title": one.target.title,
-            "notes": one.target.notes,
+            **_attributes(one.target, "name", "place", "title", "notes"),
             "tables": [
-                {
-                    "name": table.table.name,
-                    "title": table.table.title,
-                    "unit": table.table.unit,
-                    "cells": [_cell(cell) for cell in table.cells],
-                }
+                _attributes(table.table, "name", "title", "unit") | {"cells": [_cell(cell) for cell in table.cells]}
                 for table in one.tables
             ],
             "claims": [_claim(claim) for claim in one.claims],
@@ -109,26 +97,24 @@ def failure_rows(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     ]
 
 
+def _attributes(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
 def _cell(cell: CellResult) -> dict[str, Any]:
     return {
-        "row": cell.cell.row,
-        "column": cell.cell.column,
-        "measure": cell.cell.measure,
+        **_attributes(cell.cell, "row", "column", "measure"),
         "values": list(cell.values),
-        **{name: getattr(cell, name) for name in ("mean", "spread", "n", "lost", "failed", "missing", "best")},
+        **_attributes(cell, "mean", "spread", "n", "lost", "failed", "missing", "best"),
         "paper": to_plain(cell.printed),
     }
 
 
 def _claim(outcome: ClaimResult) -> dict[str, Any]:
     return {
-        "name": outcome.claim.name,
-        "says": outcome.claim.says,
-        "where": outcome.claim.where,
+        **_attributes(outcome.claim, "name", "says", "where"),
         "rule": outcome.claim.rule.describe(),
-        "verdict": outcome.verdict,
-        "why": outcome.why,
-        "lost": outcome.lost,
+        **_attributes(outcome, "verdict", "why", "lost"),
         "effect": to_plain(outcome.effect),
     }
 
@@ -152,10 +138,7 @@ def _names(target: Target, scale: Scale) -> list[str]:
 
 def write_files(folder: Path, outcomes: Sequence[TargetResult]) -> None:
     """TARGET.md and TARGET.tex with all of a target, TABLE.csv for each table, TARGET-claims.csv."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"'{folder}' can't be created: {error.strerror or error}. Choose another --out.") from error
+    create_folder(folder, "--out")
     for one in outcomes:
         atomic_write(folder / f"{one.target.name}.md", markdown([one]).encode())
         atomic_write(folder / f"{one.target.name}.tex", latex([one]).encode())
