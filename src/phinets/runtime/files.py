@@ -30,7 +30,8 @@ def atomic_write(
     """
     temporary = path.with_name(f".{path.name}{SUFFIX}")
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # of a killed process, or a link that somebody put there
+        with temporary.open("xb") as file:  # O_CREAT | O_EXCL: opens no file that exists and follows no link
             if isinstance(content, bytes):
                 file.write(content)
             else:
