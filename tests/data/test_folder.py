@@ -101,6 +101,19 @@ def test_links_that_lead_back_are_not_followed(tmp_path: Path) -> None:
     assert len(split.train) + len(split.test) == 3
 
 
+def test_a_linked_class_folder_is_a_class(tmp_path: Path) -> None:
+    for i in range(4):
+        save(tmp_path / "data" / "cat" / f"{i}.png")
+        save(tmp_path / "elsewhere" / "deep" / f"{i + 4}.png")
+    (tmp_path / "data" / "dog").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "elsewhere" / "deep" / "back").symlink_to(tmp_path / "data", target_is_directory=True)
+    for gone in ("nowhere", "itself"):
+        (tmp_path / "data" / gone).symlink_to("itself", target_is_directory=True)
+    split = here(tmp_path / "data")
+    assert split.classes == ("cat", "dog")
+    assert len(names(split) + names(split, "test")) == 8
+
+
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     for i in range(3):
         save(tmp_path / "real" / f"{i}.png")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 
@@ -112,24 +111,32 @@ def _splits(train_root: Path, train: list[str], test_root: Path, test: list[str]
     return DataSplits(image_set(train_root, train), image_set(test_root, test), classes)
 
 
-def _pictures(root: Path) -> Iterator[str]:
-    """The paths of all pictures, relative to the folder. Hidden files and linked folders are left out."""
-    for base, folders, names in os.walk(root, onerror=_refuse_unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inside = os.path.relpath(base, root)
-        for name in names:
-            if name.lower().endswith(ENDINGS) and not name.startswith("."):
-                yield os.path.normpath(os.path.join(inside, name))
+def _pictures(root: Path, inside: str = "", above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The paths of all pictures, relative to the folder, without hidden ones.
 
-
-def _refuse_unreadable(error: OSError) -> NoReturn:
-    raise UserError(
-        f"the folder '{printable(error.filename)}' can't be read: {error.strerror}. Fix its permissions, or move it."
-    ) from error
+    Linked folders are followed, but not back into a folder that holds them (`above`, without links).
+    """
+    folder = os.path.join(root, inside)
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    try:
+        with os.scandir(folder) as listing:
+            entries = [entry for entry in listing if not entry.name.startswith(".")]
+    except OSError as error:
+        raise UserError(
+            f"the folder '{printable(folder)}' can't be read: {error.strerror}. Fix its permissions, or move it."
+        ) from error
+    for entry in entries:
+        path = os.path.join(inside, entry.name)
+        if os.path.isdir(entry) if entry.is_symlink() else entry.is_dir():  # a link to itself makes is_dir raise
+            yield from _pictures(root, path, above | {real})
+        elif entry.name.lower().endswith(ENDINGS):
+            yield path
 
 
 def _too_few(root: Path, n: int) -> str:
     return (
         f"'{printable(root)}' holds {f'only {n} image' if n else 'no images'}, but training and test need at least one "
-        f"each. Images end in {', '.join(ENDINGS)}; hidden files and linked folders are left out."
+        f"each. Images end in {', '.join(ENDINGS)}; hidden files are left out."
     )

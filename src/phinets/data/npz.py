@@ -112,7 +112,8 @@ def npz(path: str, options: DataOptions) -> DataSplits:
         with open_array(archive, "X") as array:
             require_pictures(array, file)
             pixels = _pixels(array, file)
-        labels, classes = None, ()
+        labels: Tensor | None = None
+        classes: tuple[str, ...] = ()
         if "Y.npy" in archive.namelist():
             values, labels = torch.from_numpy(read_labels(archive, "Y", len(pixels))).unique(return_inverse=True)
             classes = tuple(map(str, values.tolist()))
