@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from phinets.dynamics.rosenbrock import Tolerance, integrate_until
+from phinets.dynamics.basins import Tolerance, integrate_until
 from phinets.dynamics.systems import Floats, System
 
 

@@ -13,7 +13,7 @@ from phinets.dynamics.claims import matrix_flow as matrices
 from phinets.dynamics.claims.eigenvalue_flow import (
     GAMMAS,
     REGIMES,
-    _phinet_escapes,
+    _ends_on_side,
     _simsiam_escapes,
     dulac,
     escaping_phi,
@@ -243,7 +243,7 @@ def test_off_the_parabola_the_matrix_flow_escapes_where_the_claim_says() -> None
     assert set(expected) == {True, False}
     for version in VERSIONS:
         whole = MatrixFlow(version=version, sigma2=1.5, rho=0.03)
-        found = _phinet_escapes(PhiNetPhi(version=version, sigma2=1.5, rho=0.03), -0.1, 0.2, phi)
+        found = _ends_on_side(1, PhiNetPhi(version=version, sigma2=1.5, rho=0.03), -0.1, 0.2, phi)
         assert found.tolist() == [ends_positive(whole, each, -0.1, 0.2) for each in phi]
 
 

@@ -1,4 +1,9 @@
-"""Basins of attraction: which sink a state ends in, and maps of a box of starts."""
+"""Basins of attraction: which sink a state ends in, and maps of a box of starts.
+
+The integrator is RODAS3 (Sandu et al. 1997, Atmos. Environ. 31, 3459): an L-stable Rosenbrock method of order 3 with an
+embedded estimate of order 2, so a fast direction that has decayed does not limit the step. It integrates many initial
+states at once, each with its own step size.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -10,7 +15,6 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 from phinets.config.errors import UserError, require_finite
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
-from phinets.dynamics.rosenbrock import Tolerance, integrate_until
 from phinets.dynamics.systems import AboveParabola, BelowParabola, Floats, PhiNetPhi, SimSiam, System
 
 Labels = NDArray[np.int64]
@@ -30,6 +34,101 @@ ROUGH, FINE = 1e-4, 1e-6
 """Relative tolerances inside a basin and beside its border."""
 DIRECTIONS = 360
 RADII = np.geomspace(1e-9, 1e4, 53)
+GROWTH = (0.2, 6.0)
+"""Smallest and largest factor between two step sizes."""
+SAFETY = 0.9
+LONGEST = 1e9
+"""A state whose step size reaches this many times 1/ρ is at rest."""
+StopCondition = Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]]
+"""From states (k, m) and their indices to a mask of those whose integration ends."""
+
+
+def step(system: System, state: Floats, h: Floats) -> tuple[Floats, Floats]:
+    """The states one step later and an estimate of their error: both (k, m); h: (m,).
+
+    (I/(hg) − J) Kᵢ = f(x + Σⱼ aᵢⱼKⱼ) + Σⱼ cᵢⱼKⱼ/h, with g = 1/2; the next state is x + 2K₁ + K₃ + K₄, the estimate K₄.
+    """
+    solve = _solver(system.jacobian(state), 2 / h)
+    rate = system.flow(state)
+    k1 = solve(rate)
+    k2 = solve(rate + (4 / h) * k1)
+    base = state + 2 * k1
+    difference = (k1 - k2) / h
+    k3 = solve(system.flow(base) + difference)
+    k4 = solve(system.flow(base + k3) + difference - (8 / 3) / h * k3)
+    return base + k3 + k4, k4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """Tolerances and limits of an integration."""
+
+    rtol: float
+    atol: float | Floats
+    """A step's error is compared with atol + rtol·|x|; a column (k, 1) has one atol per variable."""
+    time: float = np.inf
+    steps: int = 100_000
+
+
+def integrate_until(system: System, starts: Floats, stop: StopCondition, tolerance: Tolerance) -> None:
+    """Integrate each state until `stop` selects it, its time is over, it is at rest, or the steps are used up.
+
+    `stop` sees the initial states, and the states after each accepted step.
+    """
+    points = np.arange(starts.shape[1])
+    state = np.array(starts, dtype=np.float64)
+    finished = stop(state, points)
+    points, state = points[~finished], state[:, ~finished]
+    remaining = np.full(len(points), tolerance.time)
+    h = np.minimum(_first_step(system, state, tolerance), remaining)
+    for _ in range(tolerance.steps):
+        if not len(points):
+            break
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long may overflow
+            proposal, error = step(system, state, h)
+            size = np.max(
+                np.abs(error) / (tolerance.atol + tolerance.rtol * np.maximum(np.abs(state), np.abs(proposal))), axis=0
+            )
+        accepted = size <= 1  # False for NaN
+        state = np.where(accepted, proposal, state)
+        remaining = np.where(accepted, remaining - h, remaining)
+        with np.errstate(divide="ignore"):
+            factor = np.clip(SAFETY * size ** (-1 / 3), *GROWTH)
+        h = np.minimum(h * np.where(np.isfinite(size), factor, GROWTH[0]), np.minimum(remaining, LONGEST / system.rho))
+        at_rest = h >= LONGEST / system.rho
+        finished = accepted & (stop(state, points) | (remaining <= 0) | at_rest)
+        if finished.any():
+            stay = ~finished
+            points, state, remaining, h = points[stay], state[:, stay], remaining[stay], h[stay]
+
+
+def _first_step(system: System, state: Floats, tolerance: Tolerance) -> Floats:
+    """A step in which no variable changes by more than a hundredth of its size."""
+    with np.errstate(divide="ignore"):
+        speed = np.max(np.abs(system.flow(state)) / (tolerance.atol / tolerance.rtol + np.abs(state)), axis=0)
+        first: Floats = np.minimum(0.01 / speed, 1 / system.rho)
+        return first
+
+
+def _solver(jacobian: Floats, shift: Floats) -> Callable[[Floats], Floats]:
+    """Solves (shift·I − J) x = b for k ≤ 3 variables and any number of points, by Cramer's rule."""
+    m = -jacobian
+    for i in range(len(m)):
+        m[i, i] += shift
+    if len(m) == 1:
+        return lambda b: b / m[0]
+    if len(m) == 2:
+        (p, q), (r, s) = m
+        under = 1 / (p * s - q * r)
+        return lambda b: np.stack([(s * b[0] - q * b[1]) * under, (p * b[1] - r * b[0]) * under])
+    columns = [_cross(m[i - 2], m[i - 1]) for i in range(3)]  # of the inverse, times the determinant
+    under = 1 / (m[0] * columns[0]).sum(axis=0)
+    return lambda b: (columns[0] * b[0] + columns[1] * b[1] + columns[2] * b[2]) * under
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    """a × b for many vectors (3, m); faster than numpy.cross."""
+    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +189,7 @@ def destinations(system: AnySystem, starts: Floats, rtol: float = 1e-6) -> Label
 def _trapping_regions(system: System, sinks: Mapping[int, Floats]) -> dict[int, BasinTest]:
     """The trapping region of each sink, given by its state."""
     return {
-        label: trapping_region(system, sink, _scales(system, max(abs(float(sink[0])), _finest(system)))).holds
+        label: trapping_region(system, sink, _scales(system, abs(float(sink[0])))).holds
         for label, sink in sinks.items()
     }
 
@@ -98,7 +197,7 @@ def _trapping_regions(system: System, sinks: Mapping[int, Floats]) -> dict[int, 
 def _labels(system: System, starts: Floats, regions: Mapping[int, BasinTest], rtol: float) -> Labels:
     """The label of the region that each start enters first."""
     labels = np.full(starts.shape[1], NO_SINK)
-    tolerance = Tolerance(rtol=rtol, atol=rtol * _scales(system, _finest(system))[:, None], steps=STEPS)
+    tolerance = Tolerance(rtol=rtol, atol=rtol * _scales(system)[:, None], steps=STEPS)
 
     def stop(states: Floats, points: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Label the states that have entered a region, and stop them."""
@@ -138,14 +237,10 @@ def _labels_around_parabola(system: PhiNetPhi, starts: Floats, rtol: float) -> L
     return labels
 
 
-def _finest(system: System) -> float:
-    """The ψ of the finest structure: the saddle at ψ ≈ ρ beside the origin; for large ρ, 1."""
-    return min(system.rho, 1.0)
-
-
-def _scales(system: System, psi: float) -> Floats:
-    """The unit of each variable where ψ has this size; 1 for γ, and for y, a logarithm."""
-    return np.array([1.0 if name in ("gamma", "y") else psi for name in system.variables])
+def _scales(system: System, psi: float = 0.0) -> Floats:
+    """The unit of each variable where ψ has this size, or ρ, as at the saddle beside the origin; 1 for γ and log φ."""
+    unit = max(psi, min(system.rho, 1.0))
+    return np.array([1.0 if name in ("gamma", "y") else unit for name in system.variables])
 
 
 def _labels_on_line(system: SimSiam, psi: Floats) -> Labels:

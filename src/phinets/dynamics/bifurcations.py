@@ -72,8 +72,8 @@ def bifurcations(system: AnySystem, rho_min: float = 0.0, rho_max: float = 0.5) 
             f"the range of rho is {rho_min} to {rho_max}, but below {LEAST:g} floats can't tell a sink from a saddle. "
             f"Give 0 or at least {LEAST:g} for rho-min, and more than twice that for rho-max."
         )
-    points = [point for point in _all_bifurcations(system) if rho_min < point.rho < rho_max]
-    points.sort(key=lambda point: point.rho, reverse=True)
+    inner = (point for point in _all_bifurcations(system) if rho_min < point.rho < rho_max)
+    points = sorted(inner, key=lambda point: point.rho, reverse=True)
     ends = (rho_max, *(point.rho for point in points), rho_min)
     inside = [equilibria(system.with_rho(interval_center(high, low))) for high, low in pairwise(ends)]
     return Bifurcations(
@@ -96,12 +96,9 @@ def sink_map(system: AnySystem, rhos: Sequence[float], sigma2s: Sequence[float])
 
     The number is constant between bifurcations, so each row needs one search for them.
     """
-    rows = []
-    high = 2 * max(rhos)
-    for sigma2 in sigma2s:
-        row = bifurcations(replace(system, sigma2=sigma2), 0.0, high)
-        rows.append(np.array(row.sinks)[np.searchsorted([-point.rho for point in row.points], -np.asarray(rhos))])
-    return np.stack(rows)
+    rows = [bifurcations(replace(system, sigma2=sigma2), 0.0, 2 * max(rhos)) for sigma2 in sigma2s]
+    intervals = [np.searchsorted([-point.rho for point in row.points], -np.asarray(rhos)) for row in rows]
+    return np.stack([np.array(row.sinks)[interval] for row, interval in zip(rows, intervals, strict=True)])
 
 
 def interval_center(high: float, low: float) -> float:
@@ -119,7 +116,7 @@ def _all_bifurcations(system: AnySystem) -> list[Bifurcation]:
     points: list[tuple[BifurcationKind, Fraction, Fraction]] = [("saddle-node", u, v) for u, v in curve.saddle_nodes()]
     if isinstance(system, XPhiNet):
         points += [("hopf", u, v) for u, v in curve.hopf_points(s * exact(system.kappa))]
-    positive = [(kind, u, v, rho) for kind, u, v in points if (rho := curve.scaled_decay(u, v) / s) > 0]
+    positive = [(kind, u, v, rho) for kind, u, v in points if (rho := (u * (1 - u) + v * (1 - v)) / s) > 0]
     return [_bifurcation(system, kind, rho, (u / s, v / u)) for kind, u, v, rho in positive]
 
 

@@ -1,16 +1,9 @@
 """Time derivatives of C₁ = [Φ, G], C₂ = [Φ, H], C₃ = [G, H] at symmetric weights: as printed, and right.
 
-G = W_g and H = W_h are symmetric, Φ = W_fW_fᵀ, s = 1 + σ², K = H(I + G²)H. Put Φ̇, Ġ, Ḣ of the matrix flow into
-[Φ̇, G] + [Φ, Ġ] and so on, and use [AB, C] = A[B, C] + [A, C]B: every term is a sum of products L·C·R, linear in one C.
-
-    Ċ₁ = −3ρC₁ − s(KC₁ + C₁K) + s{(C₃(I+G²)H + H(I+G²)C₃)Φ + Φ(C₃(I+G²)H + H(I+G²)C₃)} + (HC₁ + C₁H) − (C₃Φ + ΦC₃)
-         + (C₁HG + GHC₁) − (C₃ΦG + GΦC₃) + ΦC₂ + { −s(HΦC₂ + C₂ΦH) published, −sG(HΦC₂ + C₂ΦH) − sC₁HΦH corrected }
-    Ċ₂ = −3ρC₂ − s(KC₂ + C₂K) − s{H(GC₃ + C₃G)HΦ + ΦH(GC₃ + C₃G)H} − s(GC₁ + C₁G)HΦ − s(I+G²)C₂Φ
-         + (HC₂ + C₂H) + (HGC₂ + C₂GH) + (HC₃Φ + ΦC₃H) + C₁Φ
-    Ċ₃ = −2ρC₃ + s(I+G²)(HC₁ − C₃Φ) − (I+G)C₁ + C₂H + { −sHC₂H published, −s(GHC₂H + C₃HΦH) corrected }
-
-They hold at symmetric weights only, and the flow leaves those: Ẇ_h of symmetric weights is symmetric only where they
-commute. So these equations hold at a symmetric start, not along the whole trajectory.
+G = W_g and H = W_h are symmetric, Φ = W_fW_fᵀ, s = 1 + σ². Put Φ̇, Ġ, Ḣ of the matrix flow into [Φ̇, G] + [Φ, Ġ] and so
+on, and use [AB, C] = A[B, C] + [A, C]B: every term is a sum of products L·C·R, linear in one C. `RIGHT_EQUATIONS` are
+the result. They hold at symmetric weights only, and the flow leaves those: Ẇ_h of symmetric weights is symmetric only
+where they commute. So they hold at a symmetric start, not along the whole trajectory.
 
 The paper's K stacks the columns, ξ = vec C₁, η = vec C₂, ζ = vec C₃: d/dt (ξ, η, ζ) = −(3ρI + K)(ξ, η, ζ), with nine
 blocks K_ij of (m², m²). Alignment follows where the symmetric part of 3ρI + K stays positive definite along the flow

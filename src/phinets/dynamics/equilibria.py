@@ -60,10 +60,6 @@ class Curve:
         roots = real_roots(r * r * simsiam + r * quintic - quintic * quintic, BOUND)
         return [(u, self.c * (1 - u) * u**4 / r) for u in roots]
 
-    def scaled_decay(self, u: Fraction, v: Fraction) -> Fraction:
-        """r at a point of the curve."""
-        return u * (1 - u) + v * (1 - v)
-
     def equation(self) -> Polynomial:
         """The curve's polynomial; 1 is its coefficient of v³."""
         if self.version == "corrected":
@@ -143,7 +139,6 @@ class Equilibrium:
     """A state where the flow is zero."""
 
     variables: tuple[str, ...]
-    """The names of the numbers of a state."""
     state: tuple[float, ...]
     """The value of each variable."""
     eigenvalues: tuple[complex, ...]

@@ -25,7 +25,7 @@ is `systems.PhiNet`, `systems.XPhiNet` and `systems.SimSiam`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,21 +33,6 @@ from phinets.dynamics.systems import Floats, Parameters, Version
 
 Weights = Mapping[str, Floats]
 """Matrices by name: W_f (m, d), W_g and W_h (m, m), W_s (m, d)."""
-
-
-class MatrixSystem(Protocol):
-    """A flow of matrices."""
-
-    names: ClassVar[tuple[str, ...]]
-
-    @property
-    def sigma2(self) -> float: ...
-
-    @property
-    def rho(self) -> float: ...
-
-    def flow(self, weights: Weights) -> dict[str, Floats]:
-        """Time derivative of each matrix, under the same names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +97,17 @@ class MatrixXPhiNet(Parameters):
         return _two_predictions(self, self.version, weights, weights["W_s"]) | slow
 
 
+MatrixSystem = MatrixFlow | MatrixSimSiam | MatrixByol | MatrixXPhiNet
+"""A flow of the matrices `names`: `flow` gives the time derivative of each, under the same names."""
+MATRIX_FLOWS: Mapping[str, type[MatrixSystem]] = {
+    "phinet": MatrixFlow,
+    "simsiam": MatrixSimSiam,
+    "byol": MatrixByol,
+    "x-phinet": MatrixXPhiNet,
+}
+"""By the learner's name."""
+
+
 def _one_prediction(parameters: Parameters, weights: Weights, target: Floats) -> dict[str, Floats]:
     f, h = weights["W_f"], weights["W_h"]
     residual = parameters.s * h @ f - target
@@ -136,12 +132,9 @@ def jacobian(system: MatrixSystem, weights: Weights) -> Floats:
 
     Each column is the imaginary part of the flow at a point moved by 1e-30 along the imaginary axis.
     """
-    point = pack(system, weights).astype(complex)
-    columns = []
-    for k in range(len(point)):
-        shifted = point.copy()
-        shifted[k] += 1e-30j
-        columns.append(pack(system, system.flow(unpack(system, shifted, weights))).imag / 1e-30)
+    point = pack(system, weights)
+    shifted = point + 1e-30j * np.eye(len(point))
+    columns = [pack(system, system.flow(unpack(system, each, weights))).imag / 1e-30 for each in shifted]
     return np.stack(columns, axis=1)
 
 
@@ -158,12 +151,3 @@ def unpack(system: MatrixSystem, vector: Floats, like: Weights) -> dict[str, Flo
         name: piece.reshape(*vector.shape[:-1], *like[name].shape)
         for name, piece in zip(system.names, pieces, strict=True)
     }
-
-
-MATRIX_FLOWS: Mapping[str, type[MatrixFlow] | type[MatrixSimSiam] | type[MatrixByol] | type[MatrixXPhiNet]] = {
-    "phinet": MatrixFlow,
-    "simsiam": MatrixSimSiam,
-    "byol": MatrixByol,
-    "x-phinet": MatrixXPhiNet,
-}
-"""The flows of whole matrices, by the learner's name."""

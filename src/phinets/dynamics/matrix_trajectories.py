@@ -137,12 +137,9 @@ def norms(trajectory: Trajectory) -> dict[str, Floats]:
     """The norms over time, each (n,); without W_g, those that need it are left out."""
     f, h = trajectory.weights["W_f"], trajectory.weights["W_h"]
     gram = f @ _t(f)
-    matrices = {"C2": commutator(gram, h)}
-    if "W_g" in trajectory.weights:
-        g = trajectory.weights["W_g"]
-        matrices = {"C1": commutator(gram, g), "C2": matrices["C2"], "C3": commutator(g, h)}
-    matrices["balance"] = _t(h) @ h - gram
-    matrices["parabola"] = h @ h - gram
+    matrices = {"C2": commutator(gram, h), "balance": _t(h) @ h - gram, "parabola": h @ h - gram}
+    if (g := trajectory.weights.get("W_g")) is not None:
+        matrices = {"C1": commutator(gram, g), "C2": matrices["C2"], "C3": commutator(g, h)} | matrices
     square = {name: trajectory.weights[name] for name in SQUARE if name in trajectory.weights}
     matrices |= {f"asymmetry_{name[-1]}": matrix - _t(matrix) for name, matrix in square.items()}
     return {name: np.sqrt((matrix**2).sum(axis=(-2, -1))) for name, matrix in matrices.items()}
@@ -160,15 +157,12 @@ def eigenvalues(trajectory: Trajectory) -> dict[str, Floats]:
 def align(weights: Weights) -> dict[str, Floats]:
     """The initial weights of the reduced equations: diagonal in the singular basis of W_f.
 
-    With W_f = U diag(a) Vᵀ: diag(a) and the diagonals of UᵀW_gU, UᵀW_hU and UᵀW_sV, all (m, m). Diagonal weights stay
-    diagonal, and each direction then moves by the equations of φ = a², ψ and γ (`systems.PhiNetPhi`).
+    With W_f = U diag(a) Vᵀ: diag(a) and the diagonals of UᵀW_gU, UᵀW_hU and UᵀW_sV, all (m, m).
     """
-    f = weights["W_f"]
-    left, values, right = np.linalg.svd(f)
-    m = len(left)
+    left, values, right = np.linalg.svd(weights["W_f"])
 
     def diagonal(entries: Floats) -> Floats:
-        return np.diag(np.concatenate([entries, np.zeros(m - len(entries))]))
+        return np.diag(np.concatenate([entries, np.zeros(len(left) - len(entries))]))
 
     matrices = {"W_f": diagonal(values)}
     matrices |= {name: np.diag(np.diag(left.T @ weights[name] @ left)) for name in SQUARE if name in weights}
@@ -205,10 +199,7 @@ def compare_with_reduced(system: MatrixSystem, start: Weights, times: Floats) ->
 
 
 def reduced_eigenvalues(system: MatrixSystem, start: Weights, times: Floats) -> dict[str, Floats]:
-    """Eigenvalues by the equations of single directions from `align(start)`: phi = a², psi and gamma, (n, m), falling.
-
-    Each direction has its own a, ψ, γ and slow b (`direction_rates`).
-    """
+    """Eigenvalues by the equations of single directions from `align(start)`: phi, psi and gamma, (n, m), falling."""
     diagonals = {name: np.diag(matrix) for name, matrix in align(start).items()}
     zeros = np.zeros_like(diagonals["W_f"])
     first = np.stack([diagonals["W_f"], diagonals["W_h"], diagonals.get("W_g", zeros), diagonals.get("W_s", zeros)])
@@ -222,20 +213,15 @@ def reduced_eigenvalues(system: MatrixSystem, start: Weights, times: Floats) -> 
 
 
 def direction_rates(system: MatrixSystem, state: Floats) -> Floats:
-    """Rates of (a, ψ, γ, b), (4, …) → (4, …), with targets t₁, t₂ and e = sψa, as `phinets.dynamics.matrix` derives.
-
-    ȧ = ψ·push − ρa, ψ̇ = a·push − ρψ with push = t₁ − e + γ(t₂ − γe), γ̇ = (t₂ − γe)aψ − ργ (published: (t₂ − e)aψ − ργ),
-    ḃ = κ(a − b). A variable that the system does not have stays 0.
-    """
+    """Rates of (a, ψ, γ, b), (4, …) → (4, …), as `phinets.dynamics.matrix` derives; absent variables stay 0."""
     a, psi, gamma, slow = state
     first = slow if isinstance(system, MatrixByol) else getattr(system, "tau", 1.0) * a
     second = a if isinstance(system, MatrixFlow) else slow * isinstance(system, MatrixXPhiNet)
     image = (1 + system.sigma2) * psi * a
     push = first - image + gamma * (second - gamma * image)
     pull = second - image * (1 if getattr(system, "version", "corrected") == "published" else gamma)
-    rates = [psi * push, a * push, pull * a * psi]
-    rates_with_decay = [rate - system.rho * value for rate, value in zip(rates, (a, psi, gamma), strict=True)]
-    return np.stack([*rates_with_decay, getattr(system, "kappa", 0.0) * (a - slow)])
+    drives = np.stack([psi * push, a * push, pull * a * psi]) - system.rho * state[:3]
+    return np.stack([*drives, getattr(system, "kappa", 0.0) * (a - slow)])
 
 
 def decay_rate(times: Floats, values: Floats) -> float | None:

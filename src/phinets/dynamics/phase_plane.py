@@ -106,11 +106,10 @@ def trajectory(system: SimSiam | PhiNet, start: Sequence[float]) -> tuple[Floats
 
 def stable_manifold(system: PhiNet, saddle: Equilibrium, window: Window) -> tuple[Floats, Floats]:
     """The two arms (2, n) of a saddle's stable manifold, integrated backward until they leave the window."""
-
-    def margin(state: Floats) -> float:
-        return float(0.75 - np.abs((state - window.corner) / window.size - 0.5).max())
-
-    return saddle_arms(system, saddle, window.size, margin, np.linspace(0, 8, 1601))
+    lengths = np.linspace(0, 8, 1601)
+    return saddle_arms(
+        system, saddle, window.size, lambda x: 0.75 - np.abs((x - window.corner) / window.size - 0.5).max(), lengths
+    )
 
 
 def saddle_arms(
@@ -131,7 +130,7 @@ def saddle_arms(
         return rate / (np.linalg.norm(rate / scales) + 1e-300)
 
     def inside(_: float, state: Floats) -> float:
-        return margin(state)
+        return float(margin(state))
 
     inside.terminal = True  # type: ignore[attr-defined]
     lower, upper = (
@@ -149,12 +148,8 @@ def stable_border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -
 
     Each ends where |γ| is gamma_max or |ψ| is 2/s. The units of ψ and γ are 1/s and 1.
     """
-
-    def margin(state: Floats) -> float:
-        return float(min(gamma_max - abs(state[1]), 2 / system.s - abs(state[0])))
-
-    lengths = np.linspace(0, 2 * gamma_max, 4001)
-    return saddle_arms(system, saddle, np.array([1 / system.s, 1.0]), margin, lengths)
+    ends, lengths = np.array([2 / system.s, gamma_max]), np.linspace(0, 2 * gamma_max, 4001)
+    return saddle_arms(system, saddle, np.array([1 / system.s, 1.0]), lambda x: (ends - np.abs(x)).min(), lengths)
 
 
 def border_crossing(arm: Floats, variable: int, value: float) -> float:

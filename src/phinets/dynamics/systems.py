@@ -18,7 +18,6 @@ Version = Literal["published", "corrected"]
 Floats = NDArray[np.float64]
 LEAST, MOST = 1e-12, 1e6
 """Weight decays between which floats resolve both the slow rates, of size ρ, and the fast ones."""
-
 POSITIVE = {"rho": "0.03", "tau": "1, which is SimSiam", "kappa": "0.33"}
 """Parameters that must be above 0, where a system has them, with an example."""
 
@@ -97,19 +96,16 @@ class _Versioned(Parameters):
         """The factor that drives ψ: (1+γ) − s(1+γ²)ψ."""
         return (1 + gamma) - self.s * (1 + gamma**2) * psi
 
-    def push_slopes(self, psi: Floats, gamma: Floats) -> tuple[Floats, Floats]:
-        """Its derivatives by ψ and by γ."""
-        return -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
-
     def pull(self, psi: Floats, gamma: Floats) -> Floats:
         """The factor that drives γ: 1 − sψ as published, 1 − sγψ as corrected."""
         return 1 - self.s * psi * (gamma if self.version == "corrected" else 1)
 
-    def pull_slopes(self, psi: Floats, gamma: Floats) -> tuple[Floats, Floats]:
-        """Its derivatives by ψ and by γ."""
+    def derivatives(self, psi: Floats, gamma: Floats) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+        """`push` and `pull`, each with its derivatives by ψ and by γ."""
+        push = self.push(psi, gamma), -self.s * (1 + gamma**2), 1 - 2 * self.s * gamma * psi
         if self.version == "corrected":
-            return -self.s * gamma, -self.s * psi
-        return np.full_like(psi, -self.s), np.zeros_like(psi)
+            return push, (self.pull(psi, gamma), -self.s * gamma, -self.s * psi)
+        return push, (self.pull(psi, gamma), np.full_like(psi, -self.s), np.zeros_like(psi))
 
     def plane_flow(self, psi: Floats, gamma: Floats) -> list[Floats]:
         """PhiNet's ψ̇ and γ̇ on the parabola φ = ψ²."""
@@ -120,8 +116,7 @@ class _Versioned(Parameters):
     def plane_jacobian(self, psi: Floats, gamma: Floats) -> list[list[Floats]]:
         """Their derivatives by ψ and γ, one row per rate."""
         square = psi**2
-        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
-        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
+        (push, push_psi, push_gamma), (pull, pull_psi, pull_gamma) = self.derivatives(psi, gamma)
         return [
             [2 * psi * push + square * push_psi - self.rho, square * push_gamma],
             [square * (3 * pull + psi * pull_psi), square * psi * pull_gamma - self.rho],
@@ -166,8 +161,7 @@ class PhiNetPhi(_Versioned):
 
     def jacobian(self, state: Floats) -> Floats:
         phi, psi, gamma = state
-        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
-        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
+        (push, push_psi, push_gamma), (pull, pull_psi, pull_gamma) = self.derivatives(psi, gamma)
         return _stack_rows(
             [2 * psi * push - 2 * self.rho, 2 * phi * (push + psi * push_psi), 2 * psi * phi * push_gamma],
             [push, phi * push_psi - self.rho, phi * push_gamma],
@@ -179,17 +173,9 @@ class PhiNetPhi(_Versioned):
 class XPhiNet(_Versioned):
     """X-PhiNet: the target of Sim-2 is a slow encoder W_s that follows the fast one, Ẇ_s = κ(W_f − W_s).
 
-    The loss ½E‖W_h W_f x⁽¹⁾ − SG(W_f x⁽²⁾)‖² + ½E‖W_g W_h W_f x⁽¹⁾ − SG(W_s x)‖² has the gradients
-    ∇_f = W_hᵀE, ∇_h = E W_fᵀ with E = {s(I + W_gᵀW_g)W_h − I}W_f − W_gᵀW_s, and ∇_g = {sW_gW_hW_f − W_s}W_fᵀW_hᵀ.
-    Let W_f and W_s share their singular vectors, W_f = U diag(a) Vᵀ and W_s = U diag(b) Vᵀ, and W_h = U diag(ψ) Uᵀ,
-    W_g = U diag(γ) Uᵀ. Then every term has the same vectors, they stay, and each direction moves alone: with
-    e = s(1+γ²)ψa − a − γb,
-
-    ȧ = −ψe − ρa,  ψ̇ = −ae − ρψ,  γ̇ = {ba − sγψa²}ψ − ργ,  ḃ = κ(a − b).
-
-    Hence d/dt (a² − ψ²) = −2ρ(a² − ψ²): a² = ψ² is invariant and attracts. The signs of a and b change nothing when
-    they change together ((a, b) → (−a, −b) is a symmetry), so a = ψ may be taken, and `slow` is b in that sign: slow/ψ
-    = b/a is the progress of the slow encoder. On a = ψ:
+    `phinets.dynamics.matrix` derives the rates of the singular values a of W_f and b of W_s. By its first law a² = ψ²
+    is invariant and attracts. (a, b) → (−a, −b) is a symmetry, so a = ψ may be taken, and `slow` is b in that sign:
+    slow/ψ = b/a is the progress of the slow encoder. On a = ψ:
 
     ψ̇ = {1 − s(1+γ²)ψ}ψ² + γψ·slow − ρψ,  γ̇ = {slow − sγψ²}ψ² − ργ,  d/dt slow = κ(ψ − slow).
 
@@ -249,8 +235,7 @@ class AboveParabola(PhiNetPhi):
     def jacobian(self, state: Floats) -> Floats:
         psi, omega, gamma = state
         phi = psi**2 + omega**2
-        push, (push_psi, push_gamma) = self.push(psi, gamma), self.push_slopes(psi, gamma)
-        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
+        (push, push_psi, push_gamma), (pull, pull_psi, pull_gamma) = self.derivatives(psi, gamma)
         zero = np.zeros_like(psi)
         by_psi = phi * (pull + psi * pull_psi) + 2 * psi**2 * pull
         return _stack_rows(
@@ -289,9 +274,8 @@ class BelowParabola(PhiNetPhi):
         psi, phi = self.psi(state), np.exp(2 * y)
         over = np.where(psi == 0, 1.0, psi)
         psi_y, psi_omega = phi / over, omega / over
-        push_psi, push_gamma = self.push_slopes(psi, gamma)
-        pull, (pull_psi, pull_gamma) = self.pull(psi, gamma), self.pull_slopes(psi, gamma)
-        slope = self.push(psi, gamma) + psi * push_psi  # of ψ·push, by ψ
+        (push, push_psi, push_gamma), (pull, pull_psi, pull_gamma) = self.derivatives(psi, gamma)
+        slope = push + psi * push_psi  # of ψ·push, by ψ
         lift = phi * (pull + psi * pull_psi)  # of ψφ·pull, by ψ
         zero = np.zeros_like(y)
         return _stack_rows(

@@ -119,15 +119,12 @@ def _signs(values: Floats) -> list[int]:
     return [int(sign) for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1]]
 
 
-STAR = (0.08, 0.5)
-STAR_RHO = 0.08
+STAR, STAR_RHO = (0.08, 0.5), 0.08
 """The black star of the comparison figure, and its weight decay."""
 GAMMAS = (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
 RHOS = (STAR_RHO, 0.03, 0.003, 0.0001)
 WEAK = 0.0001
 LARGEST_PHI = 100.0
-Escapes = Callable[[Floats], NDArray[np.bool_]]
-"""From many φ(0) to which of them escape."""
 
 
 def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
@@ -215,7 +212,7 @@ def c2_off_parabola(version: Version, sigma2: float) -> Result:
     """C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)."""
     simsiam, system = _simsiam_windows(sigma2), PhiNetPhi(version=version, sigma2=sigma2, rho=OFF_RHO)
     table = {
-        f"{gamma:g}": [escaping_phi(psi, partial(_phinet_escapes, system, psi, gamma)) for psi in OFF_PSIS]
+        f"{gamma:g}": [escaping_phi(psi, partial(_ends_on_side, 1, system, psi, gamma)) for psi in OFF_PSIS]
         for gamma in (0.0, -1.5)
     }
     why = (
@@ -224,7 +221,7 @@ def c2_off_parabola(version: Version, sigma2: float) -> Result:
         + "; ".join(f"PhiNet with γ(0) = {gamma}: {_format_windows(windows)}" for gamma, windows in table.items())
     )
     numbers = {"psi": list(OFF_PSIS), "phi_from_to": {"simsiam": simsiam, **table}}
-    return all(window is None for window in simsiam), why, numbers
+    return not any(simsiam), why, numbers
 
 
 @cache
@@ -254,15 +251,13 @@ def c2_sink_off_parabola(version: Version, sigma2: float) -> Result:
 
 
 def _format_range(values: Floats, grid: Floats) -> str:
-    if not len(values):
-        return "no φ(0)"
-    if len(values) == len(grid):
-        return "every φ(0)"
+    if len(values) in (0, len(grid)):
+        return f"{'every' if len(values) else 'no'} φ(0)"
     low = "" if values[0] == grid[0] else f" from {values[0]:.3g}"
     return f"φ(0){low}" + ("" if values[-1] == grid[-1] else f" up to {values[-1]:.3g}")
 
 
-def escaping_phi(psi: float, escapes: Escapes) -> tuple[float, float | None] | None:
+def escaping_phi(psi: float, escapes: Callable[[Floats], NDArray[np.bool_]]) -> tuple[float, float | None] | None:
     """The range of φ(0) from which a negative ψ(0) escapes, to 1 in 80; (low, None) if unbounded; None if empty.
 
     φ(0) = ψ(0)² itself never does. 48 starts in geometric sequence locate the ends, 16 more refine each.
@@ -284,9 +279,6 @@ def _ends_on_side(side: int, system: PhiNetPhi, psi: float, gamma: float, phi: F
     """Which φ(0) end in a sink whose ψ has this sign."""
     labels = [k for k, sink in enumerate(sinks_of(system)) if sink.psi * side > 0]
     return np.isin(destinations(system, np.stack([phi, np.full_like(phi, psi), np.full_like(phi, gamma)])), labels)
-
-
-_phinet_escapes = partial(_ends_on_side, 1)
 
 
 def _simsiam_escapes(sigma2: float, rho: float, psi: float, phi: Floats) -> NDArray[np.bool_]:

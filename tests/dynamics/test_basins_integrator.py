@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics import rosenbrock as integrate
+from phinets.dynamics import basins as integrate
+from phinets.dynamics.basins import Tolerance, integrate_until, step
 from phinets.dynamics.equilibria import equilibria
-from phinets.dynamics.rosenbrock import Tolerance, integrate_until, step
 from phinets.dynamics.systems import (
     AboveParabola,
     BelowParabola,
