@@ -47,8 +47,33 @@ def test_subfolders_are_classes_where_every_picture_lies_in_one(tmp_path: Path) 
         assert isinstance(part.images, Files)
         for path, label in zip(part.images.paths, part.labels.tolist(), strict=True):
             assert split.classes[label] in Path(path).parts
-    save(tmp_path / "stray.png")
-    assert here(tmp_path).classes == ()
+
+
+def test_an_image_beside_the_class_folders_has_no_label_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    for i in range(8):
+        save(tmp_path / ("cat" if i % 2 else "dog") / f"{i}.png", picture(2, 2))
+    save(tmp_path / "stray.png", picture(2, 2))
+    with pytest.warns(UserWarning, match=r"1 of 9 images.*stray\.png"):
+        split = here(tmp_path)
+    assert split.classes == ("cat", "dog")
+    assert split.train.labels is not None
+    assert (split.train.labels + 1).bincount().tolist() == [1, 3, 3]
+    assert "stray.png" in names(split)
+    for i in range(8):
+        save(tmp_path / f"{i}.png", picture(2, 2))
+    with pytest.warns(UserWarning, match="9 of 17 images"):
+        assert here(tmp_path).classes == ()
+
+
+def test_train_without_val_keeps_its_classes_and_gives_a_tenth_of_each_to_the_test(tmp_path: Path) -> None:
+    for i in range(38):
+        save(tmp_path / "train" / ("x" if i < 30 else "y") / f"{i}.png", picture(2, 2))
+    with pytest.warns(UserWarning, match="no val/"):
+        split = here(tmp_path)
+    assert split.classes == ("x", "y")
+    assert split.test.labels is not None
+    assert split.test.labels.bincount().tolist() == [3, 1]
+    assert names(here(tmp_path), "test") == names(split, "test")
 
 
 def test_train_and_val_are_the_parts_and_classes_are_those_of_both(tmp_path: Path) -> None:

@@ -56,7 +56,10 @@ def stream(name: str, options: DataOptions) -> DataSplits:
         raise UserError(f"'stream:{name}' says stream twice. Use stream:NAME, e.g. stream:shapes.")
     if name in GENERATED_STREAMS:
         return GENERATED_STREAMS[name](options)
-    split = _read(name, options)
+    return _in_sequence(_read(name, options))
+
+
+def _in_sequence(split: DataSplits) -> DataSplits:
     images = split.train.images
     assert isinstance(images, InMemory | BlockImages | Files)
     return replace(split, train=replace(split.train, images=replace(images, sequential=True)))
@@ -88,9 +91,11 @@ def load(name: str, options: DataOptions) -> DataSplits:
 
 def load_task(name: str, options: DataOptions) -> DataSplits:
     """The same for a task of a stream: where all pictures are in one subfolder, that is their class."""
-    split = _read(name, options)
     kind, _, place = name.removeprefix("stream:").partition(":")
-    return _select(folder.single_class(place, split) if kind == "folder" else split, options)
+    if kind != "folder" or not place:
+        return load(name, options)
+    split = folder.folder(place, options, one_class=True)
+    return _select(_in_sequence(split) if name.startswith("stream:") else split, options)
 
 
 def _select(split: DataSplits, options: DataOptions) -> DataSplits:

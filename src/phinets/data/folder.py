@@ -1,8 +1,8 @@
 """A folder of images: every picture below it, at any depth; subfolders are the classes."""
 
 import os
-from collections.abc import Iterator
-from dataclasses import replace
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data.decode import ENDINGS, printable
 from phinets.data.files import Files
-from phinets.data.image_sets import DataSplits, ImageSet, holdout_rows
+from phinets.data.image_sets import DataSplits, ImageSet, stratified_rows
 from phinets.data.locations import DatasetFolder
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
@@ -25,48 +25,39 @@ IMAGENET = DatasetFolder(
 )
 
 
-def folder(path: str, options: DataOptions) -> DataSplits:
+def folder(path: str | Path, options: DataOptions, one_class: bool = False) -> DataSplits:
     """Any folder of images; subfolders train/ and val/ (or test/) are the two splits.
 
-    Without them every tenth picture is a test image. Subfolders are classes if every picture is in one and there are
-    at least two.
+    Without val/ a tenth of the images, with labels a tenth of each class, are test images. Subfolders are classes if
+    there are two or more (with `one_class`, one that holds all images) and most images are in them.
     """
     root = Path(path).expanduser()
     if not root.is_dir():
         raise UserError(
             f"there is no folder '{printable(root)}'. Use --data folder:PATH, or --data shapes, which needs no files."
         )
-    roots = _split_folders(root)
-    if roots is not None:
-        return _two_folders(*roots, options)
+    test_root = next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
+    if test_root is not None and (root / "train").is_dir():
+        return _two_folders(root / "train", test_root, options, one_class)
     names = sorted(_pictures(root))
+    if names and all(name.startswith(f"train{os.sep}") for name in names):
+        warnings.warn(f"'{printable(root)}' has train/ but no val/: a tenth of train/ is the test split.", stacklevel=2)
+        return folder(root / "train", options, one_class)
     if len(names) < 2:
         raise UserError(_too_few(root, len(names)))
-    train, test = ([names[i] for i in rows.tolist()] for rows in holdout_rows(len(names)))
-    return _splits(root, train, root, test, options)
-
-
-def single_class(path: str, split: DataSplits) -> DataSplits:
-    """`folder`'s splits; where they have no classes and all pictures are in one subfolder, that is their class."""
-    if split.classes:
-        return split
-    root = Path(path).expanduser()
-    subfolders: set[str | None] = set()
-    for base, image_set in zip(_split_folders(root) or (root, root), (split.train, split.test), strict=True):
-        assert isinstance(image_set.images, Files)
-        names = (os.fspath(file)[len(os.path.join(base, "")) :] for file in image_set.images.paths)
-        subfolders |= {name.split(os.sep, 1)[0] if os.sep in name else None for name in names}
-    if len(subfolders) != 1 or None in subfolders:
-        return split
-    one = split.map(lambda images: ImageSet(images.images, torch.zeros(len(images), dtype=torch.int64)))
-    return replace(one, classes=tuple(printable(name) for name in subfolders if name is not None))
+    images, classes = _image_set({root: names}, options, one_class)
+    train, test = (images.subset(rows) for rows in stratified_rows(len(names), images.labels))
+    return DataSplits(train, test, classes)
 
 
 def single_image(path: str, options: DataOptions) -> DataSplits | None:
     """The picture of a folder that holds only one, without test images; None where it holds more."""
     root = Path(path).expanduser()
     names = list(islice(_pictures(root), 2)) if root.is_dir() else []
-    return _splits(root, names, root, [], options) if len(names) == 1 and not options.classes else None
+    if len(names) != 1 or options.classes:
+        return None
+    images, _ = _image_set({root: names}, options)
+    return DataSplits(images, images.head(0), ())
 
 
 def imagenet(options: DataOptions) -> DataSplits:
@@ -78,37 +69,42 @@ def imagenet(options: DataOptions) -> DataSplits:
     return _two_folders(root / "train", root / "val", options)
 
 
-def _two_folders(train_root: Path, test_root: Path, options: DataOptions) -> DataSplits:
+def _two_folders(train_root: Path, test_root: Path, options: DataOptions, one_class: bool = False) -> DataSplits:
     """Training images in one folder and test images in another, both in a fixed random order: the first few have every
     class."""
-    train, test = (sorted(_pictures(root)) for root in (train_root, test_root))
-    for root, names in ((train_root, train), (test_root, test)):
-        if not names:
+    names = {root: sorted(_pictures(root)) for root in (train_root, test_root)}
+    for root, some in names.items():
+        if not some:
             raise UserError(_too_few(root, 0))
-        order = torch.randperm(len(names), generator=torch.Generator().manual_seed(0))
-        names[:] = [names[i] for i in order.tolist()]
-    return _splits(train_root, train, test_root, test, options)
+    images, classes = _image_set(names, options, one_class)
+    n_train, n_test = map(len, names.values())
+    train, test = (torch.randperm(n, generator=torch.Generator().manual_seed(0)) for n in (n_train, n_test))
+    return DataSplits(images.subset(train), images.subset(n_train + test), classes)
 
 
-def _split_folders(root: Path) -> tuple[Path, Path] | None:
-    """train/ and val/ (or test/), where a folder has both."""
-    test_root = next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
-    return (root / "train", test_root) if (root / "train").is_dir() and test_root is not None else None
-
-
-def _splits(train_root: Path, train: list[str], test_root: Path, test: list[str], options: DataOptions) -> DataSplits:
-    """The splits of these names below these folders; the classes are their first-level subfolders."""
-    names = train + test
-    subfolders = sorted({name.split(os.sep, 1)[0] for name in names})
-    labeled = len(subfolders) > 1 and all(os.sep in name for name in names)
-    numbers = {name: i for i, name in enumerate(subfolders)}
-
-    def image_set(root: Path, names: list[str]) -> ImageSet:
-        labels = torch.tensor([numbers[name.split(os.sep, 1)[0]] for name in names]) if labeled else None
-        return ImageSet(Files([os.path.join(root, name) for name in names], options.image_size), labels)
-
-    classes = tuple(map(printable, subfolders)) if labeled else ()
-    return DataSplits(image_set(train_root, train), image_set(test_root, test), classes)
+def _image_set(
+    names: Mapping[Path, Sequence[str]], options: DataOptions, one_class: bool = False
+) -> tuple[ImageSet, tuple[str, ...]]:
+    """The images of these names below these folders, and their classes, as `folder` says."""
+    files = Files([os.path.join(root, name) for root, some in names.items() for name in some], options.image_size)
+    subfolders = [name.split(os.sep, 1)[0] if os.sep in name else "" for some in names.values() for name in some]
+    classes, outside = sorted(set(subfolders) - {""}), subfolders.count("")
+    if len(classes) < (1 if one_class and not outside else 2):
+        return ImageSet(files, None), ()
+    most = outside > len(files) / 2
+    if outside:
+        first = printable(files.paths[subfolders.index("")])
+        effect = "no image gets a label" if most else "they get no label, and all others that of their folder"
+        warnings.warn(
+            f"{outside} of {len(files)} images are outside of the class folders ('{first}'): {effect}. Move them into "
+            "class folders, or elsewhere.",
+            stacklevel=3,
+        )
+    if most:
+        return ImageSet(files, None), ()
+    numbers = {name: i for i, name in enumerate(classes)}
+    labels = torch.tensor([numbers.get(name, -1) for name in subfolders])
+    return ImageSet(files, labels), tuple(map(printable, classes))
 
 
 def _pictures(root: Path, inside: str = "", above: frozenset[str] = frozenset()) -> Iterator[str]:
