@@ -84,8 +84,10 @@ def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FIL
     """Create and lock the folder of a new run, and delete an older run in it, its config last."""
     with lock_folder(folder):
         require_free(folder, overwrite, files)
+        olds = (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files)))
+        _require_deletable(folder, [old for old in olds if old.is_dir()])  # before anything is deleted
         try:
-            for old in (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files))):
+            for old in olds:
                 if old.is_dir():
                     shutil.rmtree(old)
                 else:
@@ -93,6 +95,17 @@ def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FIL
         except OSError as error:
             raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
         yield
+
+
+def _require_deletable(folder: Path, subfolders: list[Path]) -> None:
+    """Refuse an older run that can't be deleted as a whole."""
+    for path in (folder, *subfolders):
+        if path in subfolders and path.is_symlink():
+            raise UserError(
+                f"'{path}' is a link, which --overwrite does not delete. Remove it, or choose another --out."
+            )
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise UserError(f"nothing in '{path}' can be deleted: it is read-only. Choose another --out.")
 
 
 @contextmanager
