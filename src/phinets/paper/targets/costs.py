@@ -34,14 +34,6 @@ def _tables(scale: Scale, kind: str, names: tuple[str, ...], number: str, unit: 
     )
 
 
-def _memory(scale: Scale) -> tuple[Table, ...]:
-    return _tables(scale, "memory", IN_MEMORY, "gigabytes", "GB", "memory of a step")
-
-
-def _time(scale: Scale) -> tuple[Table, ...]:
-    return _tables(scale, "time", IN_TIME, "hours_800_epochs", "h", "hours of 800 epochs, extrapolated from a step")
-
-
 LITTLE = 0.1
 """A share of SimSiam's cost that is little overhead: the paper's own is up to .06 in memory and below in time."""
 WHERE = "Appendix, computational costs"
@@ -67,7 +59,10 @@ HOW = (
 )
 TARGETS = (
     Target("memory", "table tab:computational_costs", "memory of training on CIFAR-10",
-           tables=_memory, claims=MEMORY_CLAIMS, notes=HOW),
+           tables=lambda scale: _tables(scale, "memory", IN_MEMORY, "gigabytes", "GB", "memory of a step"),
+           claims=MEMORY_CLAIMS, notes=HOW),
     Target("time", "table tab:computational_costs_time", "time of training on CIFAR-10",
-           tables=_time, claims=_little("time", "PhiNet (MSE)", "X-PhiNet (MSE)"), notes=HOW),
+           tables=lambda scale: _tables(scale, "time", IN_TIME, "hours_800_epochs", "h",
+                                        "hours of 800 epochs, extrapolated from a step"),
+           claims=_little("time", "PhiNet (MSE)", "X-PhiNet (MSE)"), notes=HOW),
 )  # fmt: skip

@@ -3,19 +3,8 @@
 from dataclasses import replace
 
 from phinets.config.continual import ContinualConfig
-from phinets.paper.grids import (
-    READOUT_NOTE,
-    X_PHINETS,
-    Change,
-    grid_cells,
-    learner,
-    learners,
-    lr_factor,
-    mixup,
-    stream_cells,
-    stream_metric,
-    stream_table,
-)
+from phinets.paper import grids
+from phinets.paper.grids import READOUT_NOTE, X_PHINETS, Change
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Higher, Peaks
 from phinets.paper.scales import Scale
@@ -27,9 +16,9 @@ RATES: dict[str, float] = {"lr/3": 1 / 3, "lr": 1.0, "3lr": 3.0}
 
 def _split(scale: Scale) -> tuple[Table, ...]:
     def table(name: str, title: str, base: ContinualConfig) -> Table:
-        columns = learners(*METHODS)
-        cells = stream_cells(scale, "FineTune", base, columns) + stream_cells(scale, "Mixup", mixup(base), columns)
-        return stream_table(name, f"{title}: accuracy and forgetting", cells)
+        runs, columns = {"FineTune": base, "Mixup": grids.mixup(base)}, grids.learners(*METHODS)
+        cells = tuple(cell for row, run in runs.items() for cell in grids.stream_cells(scale, row, run, columns))
+        return grids.stream_table(name, f"{title}: accuracy and forgetting", cells)
 
     return (
         table("split-cifar10", "Split CIFAR-10", scale.split_cifar10),
@@ -42,20 +31,20 @@ def _beta(value: float) -> Change:
 
 
 def _ema(scale: Scale) -> tuple[Table, ...]:
-    base = mixup(replace(scale.split_cifar100, method="x-phinet/cosine"))
+    base = grids.mixup(replace(scale.split_cifar100, method="x-phinet/cosine"))
     columns = {f"{beta:g}": _beta(beta) for beta in scale.some(BETAS)}
     title = "Split CIFAR-100 with mixup, X-PhiNet (Cos): EMA β"
-    return (stream_table("ema-beta", title, stream_cells(scale, "", base, columns), "EMA β"),)
+    return (grids.stream_table("ema-beta", title, grids.stream_cells(scale, "", base, columns), "EMA β"),)
 
 
 def _fast_slow(scale: Scale) -> tuple[Table, ...]:
-    columns = {rate: lr_factor(RATES[rate]) for rate in scale.some(tuple(RATES))}
+    columns = {rate: grids.lr_factor(RATES[rate]) for rate in scale.some(tuple(RATES))}
     rows = {(name, encoder): f"{name} {encoder}" for name in X_PHINETS for encoder in ("fast", "slow")}
-    changes = {row: learner(name) for (name, _), row in rows.items()}
+    changes = {row: grids.learner(name) for (name, _), row in rows.items()}
 
     def table(name: str, readout: str) -> Table:
-        metric = stream_metric({row: f"{readout}/{encoder}/average" for (_, encoder), row in rows.items()})
-        cells = grid_cells(scale, scale.split_cifar10, changes, columns, metric)
+        metric = grids.stream_metric({row: f"{readout}/{encoder}/average" for (_, encoder), row in rows.items()})
+        cells = grids.grid_cells(scale, scale.split_cifar10, changes, columns, metric)
         title = f"Split CIFAR-10, finetune: average accuracy of the fast and the slow encoder ({readout})"
         return Table(name=name, title=title, cells=cells, columns_are="learning rate")
 

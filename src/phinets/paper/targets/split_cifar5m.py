@@ -1,31 +1,14 @@
 """The main table on CIFAR-5m, and Split CIFAR-5m: by weight decay, two epochs a task, mixup replay."""
 
 from phinets.config.continual import ContinualConfig
-from phinets.paper.grids import (
-    ACC,
-    FG,
-    READOUT_NOTE,
-    X_PHINETS,
-    batch,
-    chain,
-    decay_table,
-    grid_cells,
-    mixup,
-    online_learners,
-    probe_metric,
-    same,
-    stream_cells,
-    stream_metric,
-    stream_table,
-    twice,
-    weight_decay,
-)
+from phinets.paper import grids
+from phinets.paper.grids import ACC, FG, READOUT_NOTE, X_PHINETS
 from phinets.paper.plan import Cell, Table, Target
 from phinets.paper.rules import Claim, Comparable, Higher, Steadier
 from phinets.paper.scales import Scale
 
 OTHERS = ("BYOL", "SimSiam", "Barlow Twins", "PhiNet (MSE)", "RM-SimSiam")
-METHODS = online_learners(*OTHERS, *X_PHINETS)
+METHODS = grids.online_learners(*OTHERS, *X_PHINETS)
 DECAYS = (2e-5, 1e-4, 5e-4, 1e-3)
 """The figure's axis is not printed; these hold the two of the main table, and span those of the paper's streams."""
 BEST = {"SimSiam": 1e-5}
@@ -33,42 +16,39 @@ BEST = {"SimSiam": 1e-5}
 
 
 def _main(scale: Scale) -> tuple[Table, ...]:
-    columns = {name: chain(weight_decay(BEST.get(name, 2e-5)), change) for name, change in METHODS.items()}
-    base = batch(scale, 512)(scale.cifar5m)
-    online = grid_cells(scale, base, {"CIFAR-5m": same}, columns, probe_metric(scale.probe))
-    streams = _rows(scale, "wd 5e-4", weight_decay(5e-4)(scale.split_cifar5m))
-    streams += _rows(scale, "wd 2e-5", weight_decay(2e-5)(scale.split_cifar5m))
+    columns = {name: grids.chain(grids.weight_decay(BEST.get(name, 2e-5)), change) for name, change in METHODS.items()}
+    base = grids.batch(scale, 512)(scale.cifar5m)
+    online = grids.grid_cells(scale, base, {"CIFAR-5m": grids.same}, columns, grids.probe_metric(scale.probe))
+    streams = _rows(scale, "wd 5e-4", grids.weight_decay(5e-4)(scale.split_cifar5m))
+    streams += _rows(scale, "wd 2e-5", grids.weight_decay(2e-5)(scale.split_cifar5m))
     return (
         Table(name="cifar5m", title="CIFAR-5m, 8 epochs: linear probe", cells=online, best_in="row"),
-        stream_table("split-cifar5m", "Split CIFAR-5m, 1 epoch a task: accuracy and forgetting", streams),
+        grids.stream_table("split-cifar5m", "Split CIFAR-5m, 1 epoch a task: accuracy and forgetting", streams),
     )
 
 
 def _rows(scale: Scale, prefix: str, base: ContinualConfig) -> tuple[Cell, ...]:
-    return stream_cells(scale, prefix, base, METHODS)
+    return grids.stream_cells(scale, prefix, base, METHODS)
 
 
 def _by_decay(scale: Scale) -> tuple[Table, ...]:
     def table(kind: str, metric: str, title: str, better: str) -> Table:
         name, title = f"split-cifar5m-weight-decay-{kind}", f"Split CIFAR-5m by weight decay: {title}"
-        base, measurement = scale.split_cifar5m, stream_metric(metric)
-        return decay_table(scale, base, METHODS, DECAYS, measurement, name=name, title=title, better=better)
+        base, measurement = scale.split_cifar5m, grids.stream_metric(metric)
+        return grids.decay_table(scale, base, METHODS, DECAYS, measurement, name=name, title=title, better=better)
 
-    return (
-        table("accuracy", ACC, "average accuracy", "higher"),
-        table("forgetting", FG, "forgetting", "lower"),
-    )
+    return table("accuracy", ACC, "average accuracy", "higher"), table("forgetting", FG, "forgetting", "lower")
 
 
 def _two_epochs(scale: Scale) -> tuple[Table, ...]:
-    cells = _rows(scale, "2 epochs", twice(scale.split_cifar5m))
-    return (stream_table(TWO, "Split CIFAR-5m, 2 epochs a task: accuracy and forgetting", cells),)
+    cells = _rows(scale, "2 epochs", grids.twice(scale.split_cifar5m))
+    return (grids.stream_table(TWO, "Split CIFAR-5m, 2 epochs a task: accuracy and forgetting", cells),)
 
 
 def _mixup(scale: Scale) -> tuple[Table, ...]:
-    once = mixup(scale.split_cifar5m)
-    cells = _rows(scale, "1 epoch", once) + _rows(scale, "2 epochs", twice(once))
-    return (stream_table(MIXUP, "Split CIFAR-5m with mixup replay: accuracy and forgetting", cells),)
+    once = grids.mixup(scale.split_cifar5m)
+    cells = _rows(scale, "1 epoch", once) + _rows(scale, "2 epochs", grids.twice(once))
+    return (grids.stream_table(MIXUP, "Split CIFAR-5m with mixup replay: accuracy and forgetting", cells),)
 
 
 SECTION, STREAM, ACCURACY = "Section 5.2", "split-cifar5m", "split-cifar5m-weight-decay-accuracy"

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from phinets.config.detection import DetectionConfig, ImageOptions
-from phinets.config.jobs import DetectionJob
+from phinets.config.detection import ImageOptions
+from phinets.config.jobs import DetectionJob, Job
 from phinets.config.run import PretrainConfig
 from phinets.paper.grids import (
     Change,
-    Measurement,
     T,
     batch,
     chain,
@@ -55,16 +54,16 @@ def _images(images: ImageOptions, years: tuple[str, ...]) -> ImageOptions:
     return replace(images, train_images=max(1, images.train_images // SMALL_SHARE))
 
 
-def _precision(detection: DetectionConfig) -> Measurement[PretrainConfig]:
-    return (lambda run: DetectionJob(run=run, detection=replace(detection, seed=run.seed))), COLUMNS
-
-
 def _voc(scale: Scale) -> tuple[Table, ...]:
     base, rows, columns = batch(scale, 512)(scale.imagenet), _recipes(scale), dict.fromkeys(COLUMNS, same)
 
     def table(name: str) -> Table:
-        detection = replace(scale.detection, images=_images(scale.detection.images, YEARS[name]))
-        cells = grid_cells(one_seed_in_paper(scale), base, rows, columns, _precision(detection))
+        images = _images(scale.detection.images, YEARS[name])
+
+        def job(run: PretrainConfig) -> Job:
+            return DetectionJob(run=run, detection=replace(scale.detection, images=images, seed=run.seed))
+
+        cells = grid_cells(one_seed_in_paper(scale), base, rows, columns, (job, COLUMNS))
         return Table(name=name, title=f"{name.replace('voc-', 'VOC ')} detection", cells=cells)
 
     return tuple(map(table, YEARS))
