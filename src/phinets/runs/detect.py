@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 import torch
@@ -39,11 +39,11 @@ from phinets.evaluation.encoders import LoadedEncoder, fresh_encoder, load_encod
 from phinets.reports.detections import MIN_SCORE, ImageDetections, detections_figure, loss_figure
 from phinets.reports.figures import png
 from phinets.runs.resume import describe_changes, last_state, read_json, read_summary, with_resume_hint
-from phinets.runs.trainer import BaseTrainer, Silent, StepCallback
+from phinets.runs.trainer import BaseTrainer, Silent, StepCallback, report_drawing_errors
 from phinets.runtime.devices import Precision, pick_device
 from phinets.runtime.environment import environment
 from phinets.runtime.files import atomic_write, write_json, write_text
-from phinets.runtime.process import Signals, launch_info
+from phinets.runtime.process import OutputGuard, Signals, launch_info
 from phinets.training.checkpoint import Keeper
 from phinets.training.detector import DetectorSchedule, detector_train_state
 from phinets.training.journal import Journal, read_journal
@@ -242,6 +242,7 @@ def _require_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 def _fit(run: DetectionRun, folder: Path, signals: Signals, callback: DetectionCallback) -> DetectionRecord:
     """Train and test each detector from its last checkpoint; the summary is written last."""
+    callback = cast(DetectionCallback, OutputGuard(callback))
     config, encoder, results = run.config, run.encoder, []
     encoders = {"encoder": (encoder.module, encoder.description)}
     if config.scratch:
@@ -253,7 +254,8 @@ def _fit(run: DetectionRun, folder: Path, signals: Signals, callback: DetectionC
     with _resume_hint(folder, config, name):
         record = _record(folder, _summary(run, tuple(results)))
         if config.compute.figures:
-            _draw(run, record)
+            with report_drawing_errors(callback.on_message):
+                _draw(run, record)
         write_json(folder / SUMMARY, to_plain(record.summary))
     return record
 

@@ -1,7 +1,7 @@
 """Run a config: train, evaluate, save and record; start, resume, or append a task."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +9,9 @@ from signal import SIGTERM
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from safetensors.torch import save
 from torch import Tensor
 
+from phinets.backbones.weights import serialize_weights
 from phinets.config.continual import AppendedTask, ContinualConfig
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.plain import to_plain
@@ -36,7 +36,7 @@ from phinets.runtime import distributed
 from phinets.runtime.distributed import enter_on_rank_zero, process_group
 from phinets.runtime.environment import environment
 from phinets.runtime.files import atomic_write, write_json
-from phinets.runtime.process import Signals
+from phinets.runtime.process import OutputGuard, Signals
 from phinets.training.checkpoint import Keeper, newest_checkpoint
 from phinets.training.journal import Journal, open_journal
 from phinets.training.loop import Loop, Pace, StepReport
@@ -300,9 +300,10 @@ class Trainer(BaseTrainer, Generic[R]):
             seconds=self.seconds,
         )
         record = self.kind.record(result)
-        figures = self.kind.figures(record) if self.run_parts.config.saving.pictures else {}
-        for name, content in figures.items():
-            atomic_write(self.folder / name, content)
+        if self.run_parts.config.saving.pictures:
+            with report_drawing_errors(self.callback.on_message):
+                for name, content in self.kind.figures(record).items():
+                    atomic_write(self.folder / name, content)
         write_json(self.folder / SUMMARY, to_plain(record.summary))
         return record
 
@@ -313,7 +314,16 @@ class Trainer(BaseTrainer, Generic[R]):
         about["image_size"] = str(config.source.image_size)
         for name, encoder in self.run_parts.saved_encoders.items():
             weights = {key: value.contiguous() for key, value in encoder.state_dict().items()}
-            atomic_write(self.folder / BACKBONES[name], save(weights, {**about, "encoder": name}))
+            atomic_write(self.folder / BACKBONES[name], serialize_weights(weights, {**about, "encoder": name}))
+
+
+@contextmanager
+def report_drawing_errors(on_message: Callable[[str], None]) -> Iterator[None]:
+    """Turn an error while drawing into a message: a figure must not keep a run from finishing."""
+    try:
+        yield
+    except Exception as error:
+        on_message(f"The figures can't be drawn ({type(error).__name__}: {error}). All results are complete.")
 
 
 def _notes(config: TrainConfig, batch_statistics: Callable[[], list[str]], steps: int) -> list[str]:
@@ -439,7 +449,7 @@ def _start(
 ) -> R:
     start = perf_counter()
     with process_group(), Signals().handled() as signals:
-        callback = callback if callback is not None and distributed.is_rank_zero() else Silent()
+        callback = cast(RunCallback, OutputGuard(callback if distributed.is_rank_zero() else None))
         folder = distributed.on_rank_zero(lambda: choose_folder(out, config.method, overwrite))
         kind = build(resolve_config(config))
         parts = kind.run_parts
@@ -459,7 +469,7 @@ def _resume(
 ) -> R:
     start = perf_counter()
     with process_group(), Signals().handled() as signals:
-        callback = callback if callback is not None and distributed.is_rank_zero() else Silent()
+        callback = cast(RunCallback, OutputGuard(callback if distributed.is_rank_zero() else None))
         config = distributed.on_rank_zero(lambda: resumable_config(config_class, folder, wanted))
         record = distributed.on_rank_zero(lambda: read_record(folder))
         if record is not None:

@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from types import FrameType
 from typing import NamedTuple
@@ -52,17 +52,21 @@ def own_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def exit_on_interrupt() -> Iterator[None]:
+def exit_on_interrupt() -> AbstractContextManager[None]:
     """Exit without unwinding on an interrupt: a half-loaded module would make the next import fail."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, _leave)
+    return _handlers(_leave, signal.SIGINT)
+
+
+@contextmanager
+def _handlers(handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals) -> Iterator[None]:
+    """Handle signals, in the main thread only."""
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in numbers if main}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -76,7 +80,7 @@ and torchrun sends it again."""
 
 
 class Signals:
-    """SIGTERM and SIGINT: deferred during a training step; a second SIGINT stops at once."""
+    """SIGTERM, SIGINT and SIGHUP: deferred during a training step; a second SIGINT stops at once."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -85,16 +89,11 @@ class Signals:
 
     @contextmanager
     def handled(self) -> Iterator["Signals"]:
-        """Install the handlers, in the main thread only."""
-        if threading.current_thread() is not threading.main_thread():
+        """Install the handlers. Under nohup SIGHUP stays ignored; Windows has none."""
+        closed = getattr(signal, "SIGHUP", None)  # the terminal was closed
+        hangup = () if closed is None or signal.getsignal(closed) is signal.SIG_IGN else (closed,)
+        with _handlers(self._handle, signal.SIGTERM, signal.SIGINT, *hangup):
             yield self
-            return
-        before = {number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
@@ -112,3 +111,23 @@ class Signals:
         self.received, self._when = signal.Signals(number), monotonic()
         if again or not self._defer:
             raise StoppedError(f"stopped at once by {self.received.name}", 128 + number)
+
+
+class OutputGuard:
+    """Passes calls on to a callback until its output fails, e.g. by a closed pipe or a full disk; then drops them."""
+
+    def __init__(self, callback: object | None) -> None:
+        self._callback = callback
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def call(*values: object) -> None:
+            try:
+                if self._callback is not None:
+                    getattr(self._callback, name)(*values)
+            except (OSError, SystemExit) as error:  # rich exits where a pipe is closed
+                cause = error.__context__ if isinstance(error, SystemExit) else error
+                if not isinstance(cause, OSError) or cause.filename is not None:  # not of an output stream
+                    raise
+                self._callback = None
+
+        return call
