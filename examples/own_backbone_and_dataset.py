@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 import phinets
-from phinets.config.views import PLANS
 
 
 class Stripes(Dataset[Tensor]):
@@ -48,10 +47,10 @@ class SmallNet(nn.Module):
 torch.manual_seed(0)
 learner = phinets.learner("phinet", backbone=SmallNet(), projector=(64, 64), h_hidden=(16,), g_hidden=(16,))
 optimizer = torch.optim.SGD(learner.parameters(), lr=0.05, momentum=0.9)
-generator = torch.Generator().manual_seed(0)
+loader = phinets.data_loader(Stripes(), "simsiam-cifar", batch_size=64, seed=0)
 for epoch in range(2):
-    for images in DataLoader(Stripes(), batch_size=64, shuffle=True, drop_last=True):
-        losses = learner.loss(phinets.make_views(images, PLANS["simsiam-cifar"], generator))
+    for views in loader:  # each pass is the next epoch
+        losses = learner(views)
         optimizer.zero_grad()
         losses.total.backward()
         optimizer.step()

@@ -39,8 +39,8 @@ print(f"kNN before: {knn(learner.f):.1f} %")
 
 for step in range(STEPS):
     batch = images[torch.randint(len(images), (BATCH,), generator=generator)]
-    views = phinets.make_views(batch, PLAN, generator)  # two augmented views and the image itself
-    losses = learner.loss(views)
+    views = phinets.make_views(batch, "simsiam-cifar", generator)  # two augmented views and the image itself
+    losses = learner(views)
     optimizer.zero_grad()
     losses.total.backward()
     optimizer.step()

@@ -196,6 +196,7 @@ def test_the_readme_s_training_loop_runs_as_printed(tmp_path: Path, monkeypatch:
     names: dict[str, Any] = {}
     exec(compile(loop, "README.md", "exec"), names)
     assert torch.isfinite(names["losses"].total)
+    assert "learner(views)" in loop
 
 
 def exists(dotted: str) -> bool:

@@ -3,7 +3,8 @@
     import phinets
 
     learner = phinets.learner("x-phinet/cosine", backbone="resnet18-cifar")
-    losses = learner.loss(phinets.Views(x1, x2, x0))
+    for views in phinets.data_loader(dataset, "simsiam-cifar"):
+        losses = learner(views)
 
     encoder = phinets.load("runs/first")
     features = encoder(["a.jpg", "b.jpg"])
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from phinets.methods import Losses as Losses
     from phinets.methods import learner as learner
     from phinets.views import Views as Views
+    from phinets.views import data_loader as data_loader
     from phinets.views import make_views as make_views
 
 __version__ = "0.2.0"
-__all__ = ["Encoder", "Learner", "Losses", "Views", "learner", "load", "load_detector", "make_views"]
+__all__ = ["Encoder", "Learner", "Losses", "Views", "data_loader", "learner", "load", "load_detector", "make_views"]
 
 _MODULES = {
     "Encoder": "phinets.evaluation.encoders",
@@ -35,6 +37,7 @@ _MODULES = {
     "Losses": "phinets.methods",
     "learner": "phinets.methods",
     "Views": "phinets.views",
+    "data_loader": "phinets.views",
     "make_views": "phinets.views",
 }
 

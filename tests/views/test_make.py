@@ -188,7 +188,7 @@ def test_views_are_positional_and_change_together() -> None:
 @pytest.mark.parametrize(
     ("images", "cure"),
     [
-        (torch.zeros(4, 3, 8, 8), "torch.uint8"),
+        (torch.zeros(4, 3, 8, 8), "uint8"),
         (torch.zeros(4, 8, 8, 3, dtype=torch.uint8), "Permute"),
         (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), "repeat a gray channel"),
         (torch.zeros(3, 8, 8, dtype=torch.uint8), r"\(n, 3, height, width\)"),

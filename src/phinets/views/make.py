@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, look_up
 from phinets.config.methods import Anchor
-from phinets.config.views import Augmentation, ViewPlan, Window
+from phinets.config.views import PLANS, Augmentation, ViewPlan, Window
 from phinets.views.augment import apply, central
 from phinets.views.parameters import draw, draw_before_decode
 
@@ -62,9 +63,9 @@ def _to_views(plan: ViewPlan, tensors: list[Tensor]) -> Views:
 
 
 def make_views(
-    images: Tensor,
-    plan: ViewPlan,
-    generator: torch.Generator,
+    images: Tensor | NDArray[np.uint8],
+    plan: ViewPlan | str,
+    generator: torch.Generator | None = None,
     *,
     anchor: Anchor | None = "original",
     size: int | None = None,
@@ -76,9 +77,9 @@ def make_views(
     anchor changes the other views.
 
     Args:
-        images: uint8 (n, 3, height, width).
-        plan: the augmentations; `PLANS` has them by name.
-        generator: a CPU generator, e.g. `random_stream(seed, "views", step)`.
+        images: uint8 (n, 3, height, width), a tensor or an array.
+        plan: the augmentations, or their name, e.g. "simsiam-cifar"; `phinets list views` shows all.
+        generator: a CPU generator, e.g. `random_stream(seed, "views", step)`; default: torch's global one.
         anchor: "original" as the plan prepares it, "augmented" for a third draw of the first view, None for no anchor.
         size: side of the views; default: the short side of the images.
         share: draw for the larger batch and use the rows of these images, so that they get the same views as in it.
@@ -89,7 +90,9 @@ def make_views(
     Raises:
         UserError: The images are not uint8 (n, 3, height, width), or an argument is not one of the above.
     """
-    _require(images, size)
+    plan = look_up("view plan", plan, PLANS) if isinstance(plan, str) else plan
+    images = _require(images, size)
+    generator = generator or torch.default_generator
     if generator.device.type != "cpu":
         raise UserError(
             f"the generator is on {generator.device}, but parameters are drawn on the CPU, so that every device draws "
@@ -122,7 +125,7 @@ def prepare(images: Tensor, plan: ViewPlan, size: int | None = None) -> Tensor:
     Returns:
         float32 (n, 3, size, size).
     """
-    _require(images, size)
+    images = _require(images, size)
     side = size or min(images.shape[2:])
     return central(resize_squares(images, side), side, side, (plan.mean, plan.std))
 
@@ -142,11 +145,14 @@ def resize_squares(images: Tensor, side: int) -> Tensor:
     return torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).contiguous().to(images.device)
 
 
-def _require(images: Tensor, size: int | None) -> None:
-    if images.dtype != torch.uint8:
+def _require(images: object, size: int | None) -> Tensor:
+    """The images as a tensor, if they are uint8 (n, 3, height, width)."""
+    if isinstance(images, np.ndarray) and images.dtype == np.uint8:
+        images = torch.from_numpy(np.require(images, requirements=("C", "W")))
+    if not isinstance(images, Tensor) or images.dtype != torch.uint8:
         raise UserError(
-            f"the images are {images.dtype}, but views are made from torch.uint8 (0–255). "
-            "Pass the raw images; the plan normalizes them."
+            f"the images are {type(images).__name__} ({getattr(images, 'dtype', '?')}), but must be uint8 (0–255). "
+            "Pass the raw images, without ToTensor or Normalize; the plan normalizes them."
         )
     if images.ndim != 4 or images.shape[1] != 3 or 0 in images.shape:
         raise UserError(
@@ -155,6 +161,7 @@ def _require(images: Tensor, size: int | None) -> None:
         )
     if size is not None and size < 1:
         raise UserError(f"size is {size}, but must be at least 1. Give the side of the output, e.g. 32.")
+    return images
 
 
 class CropPlan:
