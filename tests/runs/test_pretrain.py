@@ -262,3 +262,16 @@ def test_a_run_of_one_step_has_its_baselines_too(tmp_path: Path) -> None:
     source = replace(TINY.source, train_images=TINY.batch)
     record = run(replace(TINY, epochs=1, source=source), tmp_path / "run")
     assert [row["kind"] for row in record.journal] == ["baseline", "step", "eval", "score"]
+
+
+def test_a_figure_that_can_t_be_drawn_is_a_message_and_the_run_finishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(record: object) -> bytes:
+        raise RuntimeError("no font")
+
+    monkeypatch.setattr("phinets.runs.pretrain.curves", fail)
+    listener = Listener()
+    record = run(replace(TINY, epochs=1), tmp_path / "run", callback=listener)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["knn"] == record.summary.knn
+    assert any("no font" in text for text in listener.heard)

@@ -13,7 +13,7 @@ TITLES = {"simsiam": "SimSiam", "phinet": "PhiNet", "x-phinet": "X-PhiNet"}
 
 def architecture() -> Figure:
     """SimSiam, PhiNet and X-PhiNet side by side: what each adds to the one before."""
-    figure, grid = new_figure(12, 5, columns=3)
+    figure, grid = new_figure(12, 5, columns=3, kind=Figure)
     for axes, name in zip(grid[0], TITLES, strict=True):
         _panel(axes, name)
     return figure

@@ -22,6 +22,8 @@ from phinets.reports.palette import FAINT, FAST, INK, LEVELS, SLOW
 from phinets.reports.seeds import Group, groups, strategy
 
 HEAT = LinearSegmentedColormap.from_list("levels", LEVELS)
+NAMES: Mapping[str, Any] = {"color": INK, "parse_math": False}
+"""Style of names at ticks."""
 UNSEEN = 0.55
 """How far the cells of tasks that have not come yet fade towards the paper."""
 FEW = 8
@@ -86,8 +88,8 @@ def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: 
         {"rotation": 40, "ha": "left", "rotation_mode": "anchor"} if max(map(len, names)) > 4 else {}
     )
     axes.xaxis.tick_top()
-    axes.set_xticks(range(n), names, fontsize=8, color=INK, **slant)
-    axes.set_yticks([-1.5, *range(n)], ["untrained", *(f"after {name}" for name in names)], fontsize=8, color=INK)
+    axes.set_xticks(range(n), names, **NAMES, fontsize=8, **slant)
+    axes.set_yticks([-1.5, *range(n)], ["untrained", *(f"after {name}" for name in names)], **NAMES, fontsize=8)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title(matrix_name(reading), color=INK, fontsize=10, fontweight="bold", pad=8)
@@ -321,7 +323,7 @@ def _line(axes: Axes, place: int, group: Group, values: Sequence[float]) -> None
 
 def _finish_panel(axes: Axes, name: str, names: Sequence[str]) -> None:
     axes.set_xlabel(name, color=INK)
-    axes.set_yticks(range(len(names)), names, fontsize=9, color=INK)
+    axes.set_yticks(range(len(names)), names, **NAMES, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.65)
     axes.margins(x=0.18)
     axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.6)

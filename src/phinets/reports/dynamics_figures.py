@@ -105,7 +105,7 @@ BOTTOM = 1e-8
 def flow_figure(comparison: FlowComparison, title: str) -> Figure:
     """Left the norms on a logarithmic scale, then the eigenvalues: the matrix flow's solid, the reduced ones dashed."""
     variables = [name for name in VARIABLES if name in comparison.eigenvalues]
-    figure, ((first, *others),) = new_figure(4.4 + 3.4 * len(variables), 3.6, columns=1 + len(variables))
+    figure, ((first, *others),) = new_figure(4.4 + 3.4 * len(variables), 3.6, columns=1 + len(variables), kind=Figure)
     _norms(first, comparison)
     for axes, variable in zip(others, variables, strict=True):
         _eigenvalues(axes, comparison, variable)

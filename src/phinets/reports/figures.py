@@ -6,21 +6,36 @@ from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Tick
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from phinets.config.text import printable
 from phinets.reports.palette import INK
 
 LINE = 0.16
 """Inches that a label needs."""
 
 
+class PlainFigure(Figure):
+    """A figure whose texts, but for the labels of ticks, are not read as math: they may be names of classes."""
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw texts as they are, with control characters as escapes."""
+        tick_labels = {label for tick in self.findobj(Tick) for label in (tick.label1, tick.label2)}
+        for text in set(self.findobj(Text)) - tick_labels:
+            text.set(parse_math=False, text=printable(text.get_text()))
+        super().draw(renderer)
+
+
 def new_figure(
-    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+    width: float, height: float, rows: int = 1, columns: int = 1, *, kind: type[Figure] = PlainFigure, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
     """A figure of a size in inches and its axes (rows, columns), without their upper and right spines."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = kind(figsize=(width, height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, **options)
     for axes in grid.flat:
         axes.spines[["top", "right"]].set_visible(False)
@@ -35,7 +50,8 @@ def png(figure: Figure, dpi: int = 120) -> bytes:
 
 
 def short(name: str, most: int = 16) -> str:
-    """A name, shortened to fit."""
+    """A name, printable and shortened to fit."""
+    name = printable(name)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -10,6 +10,7 @@ from phinets.config.errors import UserError
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
 from phinets.config.run import learning_settings
+from phinets.config.text import printable
 from phinets.reports.palette import method_color
 
 IRRELEVANT = (
@@ -65,7 +66,9 @@ def _name(
     siblings = [theirs for theirs, runs in alike if _heading(runs[0]) == _heading(run)]
     keys = [*keys, *(key for key in _differences(siblings) if not _is_of_evaluation(key))]
     words = ", ".join(_setting_words(key, ours.get(key), run) for key in keys)
-    return "\n".join((*_heading(run), *wrap(words, MAX_LINE, break_long_words=False, break_on_hyphens=False)))
+    return "\n".join(
+        (*_heading(run), *wrap(printable(words), MAX_LINE, break_long_words=False, break_on_hyphens=False))
+    )
 
 
 def facts(record: ContinualRecord) -> Facts:

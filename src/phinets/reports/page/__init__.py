@@ -24,29 +24,23 @@ def page(contents: Contents) -> str:
     scales = build_scales(contents.targets)
     targets = [target for scale in scales for target in scale.targets]
     uses, results = collect_uses(targets), contents.results
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            contents=contents,
-            scales=scales,
-            facts=facts(contents, results),
-            counts=counts(results, uses),
-            groups=groups(results, uses),
-            used=uses.targets,
-            style=_read_file("style.css"),
-            script=_read_file("script.js"),
-        )
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        contents=contents,
+        scales=scales,
+        facts=facts(contents, results),
+        counts=counts(results, uses),
+        groups=groups(results, uses),
+        used=uses.targets,
+        style=_read_file("style.css"),
+        script=_read_file("script.js"),
     )
 
 
 def _environment() -> Environment:
+    loader = PackageLoader("phinets.reports", "page")
     environment = Environment(
-        loader=PackageLoader("phinets.reports", "page"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.filters |= {each.__name__: each for each in (number, duration, count_noun, sentence, with_minus_sign)}
     numbers = count(1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from phinets.config.jobs import Curve, DynamicsJob, Job, Result
 from phinets.dynamics.systems import PhiNet, SimSiam, Version
 from phinets.paper.findings import CellResult, TableResult, TargetResult
-from phinets.reports.figures import label_ends
+from phinets.reports.figures import PlainFigure, label_ends
 from phinets.reports.page.svg import TITLE
 from phinets.reports.page.tables import PageTable, short
 from phinets.reports.palette import FAINT, INK, TERMS, class_color, method_color
@@ -36,7 +36,7 @@ class Chart(NamedTuple):
 
 def _plain_axes(size: tuple[float, float], x_label: str, y_label: str, names: Iterable[str] = ()) -> Axes:
     """Axes with room for the names of lines at the right; margins are estimated, since a layout engine is slow."""
-    axes: Axes = Figure(figsize=size).subplots()
+    axes: Axes = PlainFigure(figsize=size).subplots()
     right = 12 + max((LETTER * len(name) for name in names), default=0)
     left, bottom, top = 38, 34, 16
     wide, high = 72 * size[0], 72 * size[1]
