@@ -53,6 +53,8 @@ def test_check_tells_what_is_there(tmp_path: Path, capsys: Capture) -> None:
     shown = said(["data", "check", "cifar10", "--root", str(tmp_path)], capsys)[1]
     assert "10 classes, 10 images each" in shown
     assert "32 × 32" in shown
+    assert "std at 32 px" in " ".join(shown.split())
+    assert train["image_size"] == 32
 
 
 def test_check_looks_at_a_part_some_classes_or_the_first_few(tmp_path: Path, capsys: Capture) -> None:

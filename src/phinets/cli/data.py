@@ -58,7 +58,7 @@ class Check(List):
     download: bool = False
     """Whether a missing data set may be downloaded."""
     image_size: int = 32
-    """Side of the views, in pixels."""
+    """Side of views and images in training, in pixels; mean and std are measured at this size."""
     views: str = "simsiam-cifar"
     """Which augmentations the figure shows; a plan's name."""
     out: Path | None = None
@@ -123,7 +123,7 @@ def _check(words: list[str]) -> Outcome:
     data = load(options.name, source)
     names = data.splits if options.split is None else (options.split,)
     splits = {name: look_up("split", name, data.splits).head(options.limit) for name in names}
-    summaries = {name: summarize(split, data.classes) for name, split in splits.items()}
+    summaries = {name: summarize(split, data.classes, options.image_size) for name, split in splits.items()}
     title = printable(options.name)
     if options.out is not None:
         name, split = next(iter(splits.items()))
@@ -158,7 +158,8 @@ def _draw(options: Check, split: "ImageSet", classes: tuple[str, ...], title: st
 
 def _show(console: Console, summaries: Mapping[str, "DataSummary"], picture: str | None) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("split", "images", "labeled", "bad", "size", "mean", "std"):
+    side = next(iter(summaries.values())).image_size
+    for heading in ("split", "images", "labeled", "bad", "size", f"mean at {side} px", f"std at {side} px"):
         table.add_column(heading, justify="left" if heading == "split" else "right", no_wrap=heading != "size")
     for name, one in summaries.items():
         sizes = dict.fromkeys(f"{wide} × {tall}" for wide, tall in (one.smallest, one.largest))
@@ -167,8 +168,7 @@ def _show(console: Console, summaries: Mapping[str, "DataSummary"], picture: str
         table.add_row(name, *counts, " to ".join(sizes), *moments)
     console.print(table, highlight=False)
     bad = [f"{name}: '{image.where}': {image.why}" for name, one in summaries.items() for image in one.bad]
-    if len(bad) > MAX_LINES:
-        bad[MAX_LINES:] = [f"… and {len(bad) - MAX_LINES} more; --json lists all"]
+    bad[MAX_LINES:] = [f"… and {len(bad) - MAX_LINES} more; --json lists all"] if len(bad) > MAX_LINES else []
     balance = [f"{name}: {_balance(one.classes)}" for name, one in summaries.items()]
     for line in (*balance, *bad, *([picture] if picture else [])):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
-from phinets.data.files import Files
+from phinets.data.files import Files, center
 from phinets.data.image_sets import BadImage, ImageSet
 
 BATCH = 256
@@ -24,14 +26,16 @@ class DataSummary:
     smallest: Size
     """Width and height of the smallest usable image."""
     largest: Size
+    image_size: int
+    """Side of the squares to which all images are resized before mean and std are measured."""
     mean: tuple[float, ...]
-    """Of each channel over all usable images, as in training, in units of 0 to 1."""
+    """Of each channel over all usable images, in units of 0 to 1."""
     std: tuple[float, ...]
     bad: tuple[BadImage, ...]
 
 
-def summarize(image_set: ImageSet, classes: tuple[str, ...]) -> DataSummary:
-    """Read every image; bad ones count in `images` and `bad` only."""
+def summarize(image_set: ImageSet, classes: tuple[str, ...], image_size: int) -> DataSummary:
+    """Read every image, and measure it at the size of training; bad ones count in `images` and `bad` only."""
     bad: dict[BadImage, None] = {}
     sizes: set[Size] = set()
     n, sums, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
@@ -41,19 +45,25 @@ def summarize(image_set: ImageSet, classes: tuple[str, ...]) -> DataSummary:
         pixels = batch.images[own]
         bad |= dict.fromkeys(batch.bad)
         sizes |= _sizes(image_set, rows[own], pixels)
+        if len(pixels) and pixels.shape[2:] != (image_size, image_size):
+            channels_last = pixels.permute(0, 2, 3, 1).numpy()
+            pixels = torch.from_numpy(np.stack([center(Image.fromarray(one), image_size) for one in channels_last]))
         values = pixels.double().div_(255)
         n += values.numel() // 3
         sums += values.sum((0, 2, 3))
         squares += values.square().sum((0, 2, 3))
     mean = sums / n
     std = (squares / n - mean.square()).clamp(min=0).sqrt()
-    counts = _counts(image_set.labels, classes)
+    labels = torch.empty(0, dtype=torch.int64) if image_set.labels is None else image_set.labels
+    tally = labels[labels >= 0].bincount(minlength=len(classes)).tolist()
+    counts = {} if image_set.labels is None else dict(zip(classes, tally, strict=True))
     return DataSummary(
         images=len(image_set),
         labeled=sum(counts.values()),
         classes=counts,
         smallest=min(sizes, key=_area),
         largest=max(sizes, key=_area),
+        image_size=image_size,
         mean=tuple(mean.tolist()),
         std=tuple(std.tolist()),
         bad=tuple(bad),
@@ -69,9 +79,3 @@ def _sizes(image_set: ImageSet, rows: Tensor, pixels: Tensor) -> set[Size]:
 
 def _area(size: Size) -> tuple[int, int]:
     return size[0] * size[1], size[0]
-
-
-def _counts(labels: Tensor | None, classes: tuple[str, ...]) -> dict[str, int]:
-    if labels is None:
-        return {}
-    return dict(zip(classes, labels[labels >= 0].bincount(minlength=len(classes)).tolist(), strict=True))
