@@ -19,7 +19,7 @@ from phinets.runs.trainer import Silent, run
 from phinets.training.checkpoint import newest_checkpoint
 from phinets.training.journal import read_journal
 from phinets.training.loop import DivergedError
-from phinets.training.run_folder import read_config, run_folder
+from phinets.training.run_folder import read_config
 from phinets.views import make_views
 
 TINY = PretrainConfig(
@@ -164,15 +164,6 @@ def test_an_empty_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     run(replace(TINY, epochs=1), Path("."))
     assert (tmp_path / "summary.json").exists()
-
-
-def test_new_runs_get_names_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    first = run_folder(None, "x-phinet/cosine")
-    first.mkdir(parents=True)
-    second = run_folder(None, "x-phinet/cosine")
-    assert first != second
-    assert first.parent == second.parent == Path("runs")
 
 
 @pytest.mark.parametrize(

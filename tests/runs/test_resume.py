@@ -300,3 +300,23 @@ def test_a_run_whose_files_were_damaged_says_so(name: str, content: str | None, 
     path.write_text(content or "")
     with pytest.raises(UserError, match=name):
         resume(tmp_path / "cut")
+
+
+def test_a_run_killed_between_writing_and_pruning_keeps_two_checkpoints_after_all(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        run(CUT, tmp_path / "run", callback=AtStep(10, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    saved = tmp_path / "run" / "checkpoints"
+    for step in (3, 6):
+        shutil.copy(checkpoints(saved)[0][1], saved / f"step-{step:09d}.{'0' * 16}.pt")
+    resume(tmp_path / "run")
+    assert [step for step, _ in checkpoints(saved)] == [9, 10]
+
+
+def test_without_a_usable_checkpoint_nothing_is_said_to_be_saved(tmp_path: Path) -> None:
+    cut_off(CUT, tmp_path / "cut")
+    for _, path in checkpoints(tmp_path / "cut" / "checkpoints"):
+        path.write_bytes(b"torn")
+    with pytest.raises(UserError, match=r"no checkpoint.*--config") as refusal:
+        resume(tmp_path / "cut")
+    assert "is saved" not in str(refusal.value)
+    assert "--resume" not in str(refusal.value)

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there, verified, and the right ones kept."""
 
 import errno
+import os
 import shutil
 from pathlib import Path
 from typing import BinaryIO
@@ -130,9 +131,20 @@ class Trap:
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, 1, {"trap": Trap()})
-    with pytest.raises(UserError, match="step-000000001"):
+    with pytest.raises(UserError, match="step-000000001") as refusal:
         load_checkpoint(path)
     assert not Trap.sprung
+    assert "weights_only" not in str(refusal.value)
+
+
+def test_a_fifo_named_as_a_checkpoint_is_refused_without_opening_it(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, 1, WHAT)
+    fifo = tmp_path / f"step-000000002.{'0' * 16}.pt"
+    os.mkfifo(fifo)
+    state, refused = newest_checkpoint(tmp_path)
+    assert state is not None
+    assert state["step"] == 1
+    assert list(refused) == [fifo]
 
 
 def test_the_last_two_are_kept_and_every_kth_epoch_s(tmp_path: Path) -> None:

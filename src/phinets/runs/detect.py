@@ -54,9 +54,10 @@ from phinets.training.run_folder import (
     ENVIRONMENT,
     JOURNAL,
     SUMMARY,
-    choose_folder,
     claim_folder,
     lock_folder,
+    require_free,
+    run_folder,
 )
 
 DETECTION_CONFIG = "detection.yaml"
@@ -139,8 +140,9 @@ def detect(
         UserError: the encoder, the images or the folder can't be used; checked before the folder is created.
     """
     with Signals().handled() as signals:
-        folder = choose_folder(out, "detect", overwrite, DETECTION_FILES)
+        require_free(out, overwrite, DETECTION_FILES)
         run = build_detection(target, config)
+        folder = run_folder(out, "detect")
         with claim_folder(folder, overwrite, DETECTION_FILES):
             start = {"target": str(run.target), "detection": to_plain(run.config), "identity": run.identity}
             write_text(folder / DETECTION_CONFIG, yaml.safe_dump(start, sort_keys=False, allow_unicode=True))

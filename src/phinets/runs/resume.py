@@ -17,7 +17,7 @@ from phinets.runs.setup import RunParts, resolve_config
 from phinets.runtime import distributed
 from phinets.runtime.devices import is_out_of_memory
 from phinets.runtime.files import write_json
-from phinets.training.checkpoint import checkpoints, newest_checkpoint, rename_refused
+from phinets.training.checkpoint import NoCheckpointError, checkpoints, newest_checkpoint, rename_refused
 from phinets.training.journal import read_journal
 from phinets.training.loop import DivergedError
 from phinets.training.run_folder import (
@@ -184,6 +184,8 @@ def with_resume_hint(
         yield
     except distributed.RaisedOnRankZeroError:
         raise
+    except NoCheckpointError as error:
+        raise UserError(f"{error} Repeat the run: --config {folder / config} --out NEW.") from error
     except DivergedError as error:
         raise DivergedError(f"The run has diverged: {error} {_last_checkpoint(saved)} {diverged}") from error
     except StoppedError as error:

@@ -46,9 +46,10 @@ from phinets.training.run_folder import (
     JOURNAL,
     OLD_SUMMARY,
     SUMMARY,
-    choose_folder,
     claim_folder,
     lock_folder,
+    require_free,
+    run_folder,
     write_config,
     write_start,
 )
@@ -118,6 +119,8 @@ class BaseTrainer:
         Raises:
             StoppedError: a signal was received; the steps so far are saved.
         """
+        if done and distributed.is_rank_zero():  # the process before may have been killed between writing and pruning
+            self.loop.keeper.prune(done)
         with self.signals.deferred():
             done = self.loop.run(done)
         if self.loop.stopped:
@@ -450,8 +453,9 @@ def _start(
     start = perf_counter()
     with process_group(), Signals().handled() as signals:
         callback = cast(RunCallback, OutputGuard(callback if distributed.is_rank_zero() else None))
-        folder = distributed.on_rank_zero(lambda: choose_folder(out, config.method, overwrite))
+        distributed.on_rank_zero(lambda: require_free(out, overwrite))
         kind = build(resolve_config(config))
+        folder = distributed.on_rank_zero(lambda: run_folder(out, config.method))
         parts = kind.run_parts
         with enter_on_rank_zero(claim_folder(folder, overwrite)), _resume_hint(config, folder):
             env = distributed.on_rank_zero(

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
+from pickle import UnpicklingError
 from time import monotonic
 from typing import Any
 
@@ -18,6 +19,10 @@ FORMAT = 3
 KEEP = 2
 """How many of the newest checkpoints are kept."""
 NAME = re.compile(r"step-(\d+)\.([0-9a-f]{16})\.pt")
+
+
+class NoCheckpointError(UserError):
+    """None of a run's checkpoints can be used, so that it can't be resumed."""
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> Path:
@@ -36,14 +41,16 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     match = NAME.fullmatch(path.name)
     if match is None:
         raise UserError(f"'{path}' is not named as a checkpoint of phinets, step-STEP.CHECKSUM.pt.")
+    if not path.is_file():  # a FIFO would block
+        raise UserError(f"there is no checkpoint at '{path}', or it is not a regular file.")
     try:
         if _checksum(path) != match[2]:
             raise UserError(f"'{path}' is incomplete or altered: its content does not match the checksum in its name.")
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except UserError:
         raise
-    except FileNotFoundError:
-        raise UserError(f"there is no checkpoint at '{path}'.") from None
+    except UnpicklingError as error:
+        raise UserError(f"'{path}' holds more than tensors and plain values, and is not loaded.") from error
     except Exception as error:  # an unpickler may raise anything
         raise UserError(f"'{path}' is not a checkpoint of phinets: {error}.") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
@@ -67,7 +74,7 @@ def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, dict[Path, s
         except UserError as error:
             refused[path] = str(error)
     if refused:
-        raise UserError(f"no checkpoint in '{folder}' can be used. {' '.join(refused.values())}")
+        raise NoCheckpointError(f"no checkpoint in '{folder}' can be used. {' '.join(refused.values())}")
     return None, refused
 
 
@@ -107,17 +114,17 @@ class Keeper:
         """Write a checkpoint, then delete older ones."""
         new = save_checkpoint(self.folder, step, state)
         self._since = monotonic()
-        for path in self._obsolete(step, new):
-            path.unlink(missing_ok=True)
+        self.prune(step, new)
 
-    def _obsolete(self, step: int, new: Path) -> Iterable[Path]:
-        """All but the newest and the permanent ones; also incomplete files and steps beyond this one."""
-        yield from filter(is_remnant, self.folder.iterdir())
-        others = [(s, path) for s, path in checkpoints(self.folder) if path != new]
-        older = [path for s, path in others if s < step]
-        yield from (path for s, path in others if s >= step)
-        newest = older[-(KEEP - 1) :]
-        yield from (path for s, path in others if s < step and path not in newest and not self._is_permanent(s))
+    def prune(self, step: int, newest: Path | None = None) -> None:
+        """Delete all but the newest, of this step, and the permanent ones; also incomplete files and later steps."""
+        saved = checkpoints(self.folder)
+        newest = newest or max(path for s, path in saved if s == step)
+        older = [(s, path) for s, path in saved if s < step]
+        obsolete = [path for s, path in older[: 1 - KEEP] if not self._is_permanent(s)]
+        obsolete += (path for s, path in saved if s >= step and path != newest)
+        for path in (*filter(is_remnant, self.folder.iterdir()), *obsolete):
+            path.unlink(missing_ok=True)
 
     def _is_permanent(self, step: int) -> bool:
         epochs = self.saving.keep_epochs

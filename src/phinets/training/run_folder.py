@@ -49,19 +49,27 @@ RUN_FILES = (
 
 
 def run_folder(out: Path | None, method: str) -> Path:
-    """The folder of a new run: `out`, or a new name under runs/ made of the method and the time."""
+    """The folder of a new run: `out`, or one that is created under runs/ for it alone, named by method and time."""
     if out is not None:
         return out
     stem = f"{method.replace('/', '-')}-{datetime.now():%Y%m%d-%H%M%S}"
-    names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 10_000))
-    return next(path for path in map(Path("runs").joinpath, names) if not path.exists())
+    for path in (Path("runs", stem if i == 1 else f"{stem}-{i}") for i in range(1, 10_000)):
+        with _write_errors(path):
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return path
+    raise UserError(f"all names runs/{stem}-… are used. Choose another --out.")
 
 
-def require_free(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> None:
+def require_free(folder: Path | None, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> None:
     """Refuse a folder that is not empty, unless it holds an older run that may be overwritten.
 
     files: what a run of this kind writes; the first two, its config and its environment, mark the folder as its own.
     """
+    if folder is None:
+        return
     if folder.exists() and not folder.is_dir():
         raise UserError(f"'{folder}' is a file, but a run needs a folder. Choose another --out.")
     if not folder.exists() or all(map(is_remnant, folder.iterdir())):
@@ -72,11 +80,12 @@ def require_free(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FIL
         raise UserError(f"'{folder}' already holds a run. Choose another --out, or use --overwrite to replace it.")
 
 
-def choose_folder(out: Path | None, method: str, overwrite: bool, files: tuple[str, ...] = RUN_FILES) -> Path:
-    """The folder of a new run, or an error where it can't be used."""
-    folder = run_folder(out, method)
-    require_free(folder, overwrite, files)
-    return folder
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
 
 
 @contextmanager
@@ -86,14 +95,12 @@ def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FIL
         require_free(folder, overwrite, files)
         olds = (*folder.glob(OLD_SUMMARY.format("*")), *(folder / name for name in reversed(files)))
         _require_deletable(folder, [old for old in olds if old.is_dir()])  # before anything is deleted
-        try:
+        with _write_errors(folder):
             for old in olds:
                 if old.is_dir():
                     shutil.rmtree(old)
                 else:
                     old.unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
         yield
 
 
@@ -111,11 +118,9 @@ def _require_deletable(folder: Path, subfolders: list[Path]) -> None:
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a run folder; the system releases the lock when the process ends."""
-    try:
+    with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
-    except OSError as error:
-        raise UserError(f"'{folder}' can't be written: {error.strerror or error}. Choose another --out.") from error
     try:
         if handle is not None:
             _lock(handle, folder)
@@ -168,7 +173,7 @@ def _yaml(path: Path) -> dict[str, Any]:
         plain = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"the config '{path}' can't be read: {error.strerror or error}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-99-99
         raise UserError(f"the config '{path}' is not YAML: {error}.") from error
     if plain is not None and not isinstance(plain, dict):
         raise UserError(f"{path}: the config must have keys and values, not {plain!r}.")
