@@ -1,5 +1,6 @@
 """A fingerprint changes with the data and the labels, and with nothing else."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,21 @@ def test_no_file_and_one_file_have_a_fingerprint() -> None:
     sets = [ImageSet(Files(paths, 8), None) for paths in ([], ["a/1.png"], ["b/1.png"])]
     none, one, same = (fingerprint(DataSplits(part, part, ())) for part in sets)
     assert none != one == same
+
+
+def test_a_file_that_was_replaced_is_noticed_by_its_size_or_its_time(tmp_path: Path) -> None:
+    painted(tmp_path)
+    before, path = said(tmp_path), tmp_path / "ant" / "003.png"
+    assert said(tmp_path) == before
+    times = path.stat()
+    path.write_bytes(path.read_bytes() + b" ")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    larger = said(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert said(tmp_path) == before
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + 10**9))
+    later = said(tmp_path)
+    for other in (larger, later):
+        (changed,) = (name for name in before if before[name] != other[name])
+        assert before[changed].partition(", sizes and times")[0] == other[changed].partition(", sizes and times")[0]

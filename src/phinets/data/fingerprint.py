@@ -13,43 +13,38 @@ from phinets.data.shapes.dataset import ShapesStream
 def fingerprint(split: DataSplits) -> dict[str, str]:
     """For each split its number of images and a checksum of labels and images.
 
-    Images in memory count by their pixels, files by their paths below their common folder (so data may be moved as a
-    whole), images on disk by their selected rows, generated ones by seed, size and rows. No file is read for it.
+    Images in memory count by their pixels; files by size, time of change and path below their common folder (so data
+    may be moved as a whole); images on disk by their selected rows; generated ones by seed, size and rows.
     """
-    return {
-        name: f"{len(image_set)} images, {_label_checksum(image_set, _image_checksum(image_set.images)):08x}"
-        for name, image_set in split.splits.items()
-    }
+    return {name: set_fingerprint(image_set, whole_paths=False) for name, image_set in split.splits.items()}
 
 
-def set_fingerprint(image_set: ImageSet) -> str:
-    """The same for one set, with whole paths, sizes and times of files."""
-    images = image_set.images
-    checksum = _file_checksum(images) if isinstance(images, Files) else _image_checksum(images)
-    return f"{len(image_set)} images, {checksum:08x}, {_label_checksum(image_set):08x}"
+def set_fingerprint(image_set: ImageSet, whole_paths: bool = True) -> str:
+    """The same for one set, with whole paths of files."""
+    images, labels = image_set.images, image_set.labels
+    counts = f"{len(image_set)} images, {_image_checksum(images, whole_paths):08x}"
+    counts += f", labels {0 if labels is None else crc32(labels.contiguous().numpy().data):08x}"
+    return counts + (f", sizes and times of files {_state_checksum(images):08x}" if isinstance(images, Files) else "")
 
 
-def _label_checksum(image_set: ImageSet, start: int = 0) -> int:
-    return start if image_set.labels is None else crc32(image_set.labels.contiguous().numpy().data, start)
-
-
-def _file_checksum(files: Files) -> int:
+def _state_checksum(files: Files) -> int:
     checksum = 0
     for path in files.paths:
         try:
             stat = os.stat(path)
             state = f"{stat.st_size} {stat.st_mtime_ns}"
         except OSError:
-            state = "gone"
-        checksum = crc32(os.fsencode(path) + f"\0{state}\0".encode(), checksum)
+            state = "missing"
+        checksum = crc32(f"{state}\0".encode(), checksum)
     return checksum
 
 
-def _image_checksum(images: Images) -> int:
+def _image_checksum(images: Images, whole_paths: bool) -> int:
     if isinstance(images, InMemory):
         return crc32(images.pixels.contiguous().numpy().data)
     if isinstance(images, Files):
-        return crc32(os.fsencode("\0".join(_from_common_folder(images.paths))))
+        paths = map(os.fspath, images.paths) if whole_paths else _from_common_folder(images.paths)
+        return crc32(os.fsencode("\0".join(paths)))
     if not isinstance(images, RowImages):
         return 0
     checksum = 0 if isinstance(images.rows, range) else crc32(images.rows.contiguous().numpy().data)
