@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping
@@ -229,10 +230,14 @@ def test_too_many_bad_images_are_refused_after_the_first_step_where_the_baseline
     source = DataOptions(image_size=16, max_bad_images=0)
     evaluation = replace(CUT.evaluation, eval_every=0)
     config = replace(CUT, data=f"folder:{photos(tmp_path, labeled=True)}", source=source, evaluation=evaluation)
-    with pytest.raises(UserError, match="--max-bad-images is 0"):
+    with pytest.raises(UserError, match="--max-bad-images is 0") as refusal:
         run(config, tmp_path / "run")
     steps = [row["step"] for row in read_journal(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "step"]
     assert steps in ([], [1])
+    printed = re.search(r"--resume (\S+) --max-bad-images (\d+)$", str(refusal.value))
+    assert printed is not None
+    enough = replace(config, source=replace(source, max_bad_images=int(printed[2])))
+    assert resume(Path(printed[1]), enough).summary.bad_images == 1
 
 
 def test_data_that_have_changed_on_the_way_are_noticed(tmp_path: Path) -> None:

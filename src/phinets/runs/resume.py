@@ -159,6 +159,14 @@ LOST_CONNECTION = re.compile(
 )
 
 
+class OptionNeededError(UserError):
+    """The run can be resumed, but only with this further option."""
+
+    def __init__(self, text: str, option: str = "") -> None:
+        super().__init__(text)
+        self.option = option
+
+
 @contextmanager
 def with_resume_hint(
     folder: Path, command: str, *, diverged: str, out_of_memory: str, config: str = CONFIG, learner: str = ""
@@ -175,10 +183,10 @@ def with_resume_hint(
     """
     saved = folder / learner / CHECKPOINTS
 
-    def hint() -> str:
+    def hint(option: str = "") -> str:
         if not (folder / config).exists():
             return ""
-        return f"{_last_checkpoint(saved)} Resume with: {resume_command(folder, command)}"
+        return f"{_last_checkpoint(saved)} Resume with: {resume_command(folder, command)}{option}"
 
     try:
         yield
@@ -191,7 +199,7 @@ def with_resume_hint(
     except StoppedError as error:
         raise StoppedError(f"{error}. {hint()}", error.exit_code) from None
     except UserError as error:
-        raise type(error)(f"{error} {hint()}") from error
+        raise type(error)(f"{error} {hint(getattr(error, 'option', ''))}") from error
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
             raise UserError(f"{out_of_memory} {hint()}") from error

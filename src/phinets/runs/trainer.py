@@ -22,6 +22,7 @@ from phinets.runs.continual import Continual
 from phinets.runs.monitor import Monitor
 from phinets.runs.pretrain import Pretrain
 from phinets.runs.resume import (
+    OptionNeededError,
     last_state,
     note_resumption,
     read_record,
@@ -79,22 +80,12 @@ class RunCallback(StepCallback, Protocol):
 
 
 class Silent:
-    """A callback that does nothing."""
+    """A callback that does nothing; a base for callbacks that need few of the events."""
 
-    def on_start(self, folder: Path, config: object, steps: int, done: int) -> None:
+    def on_start(self, *event: Any, **more: Any) -> None:
         """Nothing."""
 
-    def on_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Nothing."""
-
-    def on_step(self, row: Mapping[str, Any], pace: Pace) -> None:
-        """Nothing."""
-
-    def on_eval(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def on_message(self, text: str) -> None:
-        """Nothing."""
+    on_rows = on_step = on_eval = on_message = on_start
 
 
 class BaseTrainer:
@@ -286,13 +277,21 @@ class Trainer(BaseTrainer, Generic[R]):
 
     def require_few_bad_images(self) -> None:
         """Raise an error where there are too many."""
-        distributed.on_rank_zero(self.run_parts.bad_images.require_few)
+        distributed.on_rank_zero(self._require_few_here)
+
+    def _require_few_here(self) -> None:
+        bad_images = self.run_parts.bad_images
+        try:
+            bad_images.require_few()
+        except UserError as error:
+            enough = max(100, 10 * len(bad_images.reasons))  # more may follow
+            raise OptionNeededError(str(error), f" --max-bad-images {enough}") from error
 
     def _finish(self) -> R:
         """Evaluate and write the results; the summary last, which marks the run as finished."""
         rows = self.kind.final_rows()
         self.journal.write([*self.bad_rows(self.run_parts.schedule.total), *rows])
-        self.run_parts.bad_images.require_few()
+        self._require_few_here()
         self.callback.on_rows(rows)
         self._save_encoders()
         result = RunResult(

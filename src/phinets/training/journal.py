@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from phinets.config.errors import UserError, look_up
@@ -70,9 +69,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._file is not None:
             self._file.close()
         for tracker in self._trackers:
