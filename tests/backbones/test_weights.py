@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from phinets.backbones import backbone
-from phinets.backbones.weights import load_weights, read_weights
+from phinets.backbones.weights import CHECKSUM, load_weights, read_weights, serialize_weights
 from phinets.config.errors import UserError
 
 
@@ -117,3 +117,24 @@ def test_a_larger_encoder_of_the_same_family_does_not_pass_for_a_smaller_one() -
     for prefix in ("", "module."):
         with pytest.raises(UserError, match="unexpected"):
             load_weights(backbone("resnet18"), {prefix + name: value for name, value in larger.items()}, "w.pth")
+
+
+def test_a_flipped_bit_in_weights_or_metadata_is_refused(tmp_path: Path) -> None:
+    path, metadata = tmp_path / "w.safetensors", {"backbone": "resnet-tiny", "image_size": "32"}
+    whole = serialize_weights(other_tiny().state_dict(), metadata)
+    path.write_bytes(whole)
+    assert read_weights(path).metadata == metadata  # the checksum is the file's own
+    for place in (len(whole) - 1, len(whole) // 2, whole.index(b'"32"') + 1):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(UserError, match="Replace it"):
+            read_weights(path)
+
+
+def test_a_file_without_a_checksum_is_read(tmp_path: Path) -> None:
+    save_file(dict(other_tiny().state_dict()), tmp_path / "w.safetensors", {"backbone": "resnet-tiny"})
+    assert CHECKSUM not in read_weights(tmp_path / "w.safetensors").metadata
+
+
+def test_the_same_weights_give_the_same_bytes() -> None:
+    tensors, metadata = other_tiny().state_dict(), dict.fromkeys("abcdefgh", "x")
+    assert len({serialize_weights(tensors, metadata) for _ in range(5)}) == 1

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 import yaml
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from phinets.backbones import backbone
+from phinets.backbones.weights import CHECKSUM, serialize_weights
 from phinets.config.export import ExportOptions
 from phinets.export.card import FileRecord
 from phinets.export.export import plan_export
@@ -39,14 +39,14 @@ def run_with(name: str, finished: Path, folder: Path, image_size: int = 32) -> n
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     encoder = lived_in(backbone(name))
     for clock, file in (("fast", "backbone.safetensors"), ("slow", "backbone-slow.safetensors")):
-        said = {**said_by(folder / file), "backbone": name, "image_size": str(image_size), "encoder": clock}
-        save_file({key: value.contiguous() for key, value in encoder.state_dict().items()}, folder / file, said)
+        metadata = {**said_by(folder / file), "backbone": name, "image_size": str(image_size), "encoder": clock}
+        (folder / file).write_bytes(serialize_weights(encoder.state_dict(), metadata))
     return encoder
 
 
 def said_by(path: Path) -> dict[str, str]:
     with safe_open(path, framework="pt") as file:
-        return dict(file.metadata())
+        return {key: value for key, value in file.metadata().items() if key != CHECKSUM}
 
 
 def exported(place: Path, to: str, out: Path, **options: object) -> FileRecord:

@@ -1,5 +1,6 @@
 """Exports: whoever takes the file has the same encoder, and a file that is not the same never appears."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -220,3 +221,18 @@ def test_every_target_is_a_module_with_endings_and_none_is_loaded_unasked() -> N
         assert sys.modules[module].TARGETS[name] is target
     with pytest.raises(UserError, match="Did you mean 'torchvision'"):
         find_target("torchvison")
+
+
+def test_a_run_whose_weights_have_a_flipped_bit_is_not_exported(run_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder, folder)
+    weights = folder / "backbone.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        exported(folder, "safetensors", tmp_path / "w.safetensors")
+    assert not (tmp_path / "w.safetensors").exists()
+    weights.unlink()  # the cure: the newest checkpoint has the same weights
+    exported(folder, "safetensors", tmp_path / "w.safetensors")
+    load_encoder(tmp_path / "w.safetensors")

@@ -89,13 +89,26 @@ def test_results_of_further_stores_count_as_done_and_outweigh_a_failure(tmp_path
     assert [path.stem for path in (tmp_path / "own" / "results").iterdir()] == [QUICK[0].key]
 
 
+def without_checksum(text: str) -> str:
+    """A file as older versions wrote it."""
+    return json.dumps({name: value for name, value in json.loads(text).items() if name != "sha256"})
+
+
+def test_a_result_without_a_checksum_is_read(store: Store) -> None:
+    store.put(Result(job=QUICK[0], seconds=2.0))
+    path = store.root / "results" / f"{QUICK[0].key}.json"
+    path.write_text(without_checksum(path.read_text()))
+    assert read_result(path).seconds == 2.0
+
+
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
         (lambda text: text[: len(text) // 2], "can't be read as a result"),
         (lambda text: "[1, 2]", "this is no result"),
-        (lambda text: text.replace("1.5", "1.75"), "result of another job"),
-        (lambda text: text.replace('"dynamics"', '"dynamite"'), "'dynamite'"),
+        (lambda text: without_checksum(text).replace("1.5", "1.75"), "result of another job"),
+        (lambda text: without_checksum(text).replace('"dynamics"', '"dynamite"'), "'dynamite'"),
+        (lambda text: text.replace('"seconds":0.0', '"seconds":8.0'), "checksum"),
     ],
 )
 def test_a_file_that_is_no_result_of_its_key_is_refused_with_its_path(
@@ -202,12 +215,10 @@ def test_the_shards_are_everything_and_each_piece_is_in_one(of: int) -> None:
         assert all(job.key in some for name in some for job in whole[name].jobs)
 
 
-@pytest.mark.parametrize(
-    ("said", "why"), [("5/3", "below N: from 0/3 to 2/3"), ("3/3", "below"), ("1-3", "I/N"), ("0/0", "0/1")]
-)
-def test_a_shard_that_can_t_be_is_refused(said: str, why: str) -> None:
-    with pytest.raises(UserError, match=why):
-        parse_shard(said)
+def test_a_shard_that_can_t_be_is_refused() -> None:
+    for text in ("5/3", "3/3", "1-3", "0/0"):
+        with pytest.raises(UserError, match="I/N"):
+            parse_shard(text)
     assert parse_shard("2/3") == Shard(2, 3)
 
 

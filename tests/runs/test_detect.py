@@ -18,6 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import phinets
+from phinets.backbones.weights import read_weights, serialize_weights
 from phinets.config.detection import DetectionConfig, DetectionRecord, ImageOptions, detection_recipe
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.views import CIFAR_MEAN, IMAGENET_MEAN
@@ -206,9 +207,8 @@ def test_other_settings_pictures_or_weights_are_not_mixed_into_a_begun_transfer(
     with pytest.raises(UserError, match=r"image_checksums\.train was 16 images"):
         resume_detection(folder)
     xml.write_text(kept)
-    with safe_open(weights, framework="pt") as file:
-        said = file.metadata()
-    save_file({name: value + 1 for name, value in load_file(weights).items()}, weights, said)
+    tensors, metadata = read_weights(weights)
+    weights.write_bytes(serialize_weights({name: value + 1 for name, value in tensors.items()}, metadata))
     with pytest.raises(UserError, match=r"weights was .* and is"):
         resume_detection(folder)
 

@@ -1,5 +1,6 @@
 """Load weight files of any origin into an encoder, all weights or none; names of weights in other libraries."""
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import torchvision
 from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from phinets.backbones import IMAGENET_STEM
@@ -18,12 +20,12 @@ from phinets.config.errors import UserError
 
 WRAPPERS = ("state_dict", "model", "model_state_dict")
 """Keys under which training scripts store the weights."""
-LISTED_KEYS = 4
-"""Keys of each kind that an error names."""
 PREFIX_TRIALS = 8
 """Weights that are looked for under other prefixes."""
 CLASSIFIER = "fc."
 """How the names of torchvision's classifier begin."""
+CHECKSUM = "sha256"
+"""The entry of a file's metadata with the checksum of its tensors and its other metadata."""
 
 
 class Weights(NamedTuple):
@@ -55,8 +57,43 @@ def read_weights(path: Path) -> Weights:
 
 
 def _safetensors(path: Path) -> Weights:
+    """The content of a .safetensors file, checked where it has a checksum."""
     with safe_open(path, framework="pt") as file:
-        return Weights({name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {})  # noqa: SIM118
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = dict(file.metadata() or {})
+    if metadata.pop(CHECKSUM, None) not in (None, _checksum(tensors, json.dumps(metadata, sort_keys=True))):
+        raise UserError(
+            f"'{path}' is damaged: its weights do not have the SHA-256 that it was written with. Replace it with a "
+            "copy, or delete it: a run folder then gives the weights of its newest checkpoint."
+        )
+    return Weights(tensors, metadata)
+
+
+def serialize_weights(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """The content of a .safetensors file, with a checksum that `read_weights` compares; the same for the same weights.
+
+    The header is written again, since `save` gives the metadata in any order.
+    """
+    checksum = _checksum(tensors, json.dumps(dict(metadata), sort_keys=True))
+    content = save(dict(tensors), {**metadata, CHECKSUM: checksum})
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[end:]
+
+
+def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
+    """SHA-256 of a text, and of tensors with their names, types and shapes."""
+    checksum = sha256(about.encode())
+    for name, value in sorted(tensors.items()):
+        checksum.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        checksum.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return checksum.hexdigest()
+
+
+def encoder_checksum(encoder: nn.Module) -> str:
+    """A checksum of an encoder's layers, weights and buffers: 16 hexadecimal digits."""
+    return _checksum(encoder.state_dict(), repr(encoder))[:16]
 
 
 def _state_dict(path: Path) -> dict[str, Tensor]:
@@ -91,21 +128,16 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], file: str) ->
         ],
     }
     if any(problems.values()):
-        listed = "; ".join(f"{len(names)} {kind} ({_enumerate(names)})" for kind, names in problems.items() if names)
+        listed = "; ".join(
+            f"{len(names)} {kind} ({', '.join(names[:4])}{', …' * (len(names) > 4)})"
+            for kind, names in problems.items()
+            if names
+        )
         raise UserError(
             f"the weights in '{file}' don't fit the encoder: {listed}. Name the encoder that they were made for with "
             "--backbone; `phinets list backbones` lists all."
         )
     module.load_state_dict({name: named.get(name, value) for name, value in own.items()})
-
-
-def encoder_checksum(encoder: nn.Module) -> str:
-    """A checksum of an encoder's layers, weights and buffers: 16 hexadecimal digits."""
-    checksum = sha256(repr(encoder).encode())
-    for name, value in sorted(encoder.state_dict().items()):
-        checksum.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
-        checksum.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return checksum.hexdigest()[:16]
 
 
 def classifier_names(module: nn.Module) -> tuple[str, ...]:
@@ -124,10 +156,6 @@ def _prefix(tensors: Mapping[str, Tensor], own: Mapping[str, Any]) -> str:
     if len(whole) > 1 and "" not in whole:
         raise UserError(f"the file holds several encoders ({', '.join(whole)}). Save one of them by itself.")
     return "" if "" in whole else max(counts, key=lambda prefix: (counts[prefix], -len(prefix)))
-
-
-def _enumerate(names: list[str]) -> str:
-    return ", ".join(names[:LISTED_KEYS]) + (", …" if len(names) > LISTED_KEYS else "")
 
 
 def detectron2_name(name: str) -> str:

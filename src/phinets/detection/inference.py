@@ -8,11 +8,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 from PIL import Image
-from safetensors.torch import save
 from torch import Tensor
 
 from phinets.backbones import backbone as backbone_called
-from phinets.backbones.weights import read_weights
+from phinets.backbones.weights import read_weights, serialize_weights
 from phinets.config.detection import DetectionConfig
 from phinets.config.errors import UserError, look_up
 from phinets.config.plain import from_plain
@@ -96,7 +95,7 @@ def detect_image(detector: Detector, pixels: Tensor, width: int, height: int, de
 def save_detector(path: Path, detector: Detector, metadata: Mapping[str, Any]) -> None:
     """Write the weights; `load_detector` needs `backbone`, `classes` and `detection` (the config) in the metadata."""
     weights = {key: value.contiguous().cpu() for key, value in detector.state_dict().items()}
-    atomic_write(path, save(weights, {METADATA: json.dumps(dict(metadata), sort_keys=True)}))
+    atomic_write(path, serialize_weights(weights, {METADATA: json.dumps(dict(metadata), sort_keys=True)}))
 
 
 def load_detector(folder: str | Path, weights: str = "encoder", *, device: str = "auto") -> LoadedDetector:

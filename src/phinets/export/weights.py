@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from phinets.backbones import SmallImageResNet, backbone
-from phinets.backbones.weights import fresh_resnet, matching_resnet
+from phinets.backbones.weights import fresh_resnet, matching_resnet, serialize_weights
 from phinets.config.errors import UserError
 from phinets.config.export import ExportOptions
 from phinets.export.artifact import Artifact, Source, Target, feature_difference, load_strict, quote
@@ -106,7 +106,7 @@ def safetensors_weights(source: Source, options: ExportOptions, out: Path) -> Ar
 def write_tensors(tensors: Mapping[str, Tensor], suffix: str, metadata: Mapping[str, str], file: BinaryIO) -> None:
     """Write tensors by name; a .safetensors file also holds the metadata."""
     if suffix == SAFETENSORS:
-        file.write(save(dict(tensors), dict(metadata)))
+        file.write(serialize_weights(tensors, metadata))
     else:
         torch.save(dict(tensors), file)
 

@@ -30,11 +30,7 @@ RETRIES = 3
 """How often Ray restarts a unit whose worker died, before it counts as failed."""
 ANSWER_SECONDS = 30.0
 """How long a cluster may take to accept a connection."""
-NEW_CLUSTER: Mapping[str, Any] = {
-    "address": "local",
-    "include_dashboard": False,
-    "object_store_memory": 100_000_000,
-}
+NEW_CLUSTER: Mapping[str, Any] = {"address": "local", "include_dashboard": False, "object_store_memory": 100_000_000}
 """Arguments of `ray.init` for a cluster on this machine. Results are small; Ray would reserve a third of the memory."""
 
 
@@ -92,18 +88,15 @@ class LocalEngine:
         queue = Queue(deque(units), deque())
         with interruptible():
             try:
-                while queue.units or any(worker.pending for worker in self.workers):
-                    self._start(len(queue.units) + sum(bool(worker.pending) for worker in self.workers))
+                while needed := len(queue.units) + sum(bool(worker.pending) for worker in self.workers):
+                    while len(self.workers) < min(self.max_workers, needed):
+                        self.workers.append(_start_worker(len(self.workers), self.store, self.resources))
                     self._assign(queue)
                     for worker in self._with_message():
                         self._handle(worker, queue, callback)
             except StoppedError:
                 self._stop()
                 raise
-
-    def _start(self, needed: int) -> None:
-        while len(self.workers) < min(self.max_workers, needed):
-            self.workers.append(_start_worker(len(self.workers), self.store, self.resources))
 
     def _assign(self, queue: Queue) -> None:
         for worker in self.workers:
@@ -151,9 +144,8 @@ class LocalEngine:
         first, *rest = worker.pending
         result = self.store.result(first.key)
         if result is None:
-            result = Result(
-                job=first, failed=f"its process {_describe_end(worker.process.exitcode)} before it was done."
-            )
+            why = f"its process {_describe_end(worker.process.exitcode)} before it was done."
+            result = Result(job=first, failed=why)
             self.store.put(result)
         callback.on_result(result)
         if rest:
@@ -281,21 +273,17 @@ class RayEngine:
             yield
             return
         share_cores()
+        new_cluster = {"num_cpus": self.max_workers or own_cores(), **NEW_CLUSTER}  # whatever others run here
         try:
             _require_listener(self.address)
-            self.ray.init(log_to_driver=False, logging_level="error", **self._cluster())
+            cluster = {"address": self.address} if self.address else new_cluster
+            self.ray.init(log_to_driver=False, logging_level="error", **cluster)
         except Exception as error:  # Ray raises many kinds, plain Exception for a node that is slow to start
             raise UserError(self._explain(error)) from error
         try:
             yield
         finally:
             self.ray.shutdown()
-
-    def _cluster(self) -> dict[str, Any]:
-        """The arguments of `ray.init`: an address, or a new cluster on this machine, whatever others run on it."""
-        if self.address:
-            return {"address": self.address}
-        return {"num_cpus": self.max_workers or own_cores(), **NEW_CLUSTER}
 
     def _explain(self, error: Exception) -> str:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".") + "."

@@ -11,13 +11,9 @@ from phinets.config.plain import without
 from phinets.config.run import FREE
 
 TRAIN_IMAGES: Mapping[str, int] = {
-    "shapes": 50_000,
-    "cifar10": 50_000,
-    "cifar100": 50_000,
-    "stl10": 105_000,
-    "cifar5m": 5_002_240,
-    "imagenet": 1_281_167,
-}
+    "shapes": 50_000, "cifar10": 50_000, "cifar100": 50_000,
+    "stl10": 105_000, "cifar5m": 5_002_240, "imagenet": 1_281_167,
+}  # fmt: skip
 """Of data sets that a job takes whole."""
 VARIED_SETTINGS = ("seed", "method", "optimization", "learner", "memory", *FREE)
 """Settings of a run that change its time little, or not at all."""

@@ -12,16 +12,7 @@ from typing import Any, TypeVar
 from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError
 from phinets.config.evaluation import EvalOptions
-from phinets.config.jobs import (
-    ContinualJob,
-    CostJob,
-    DetectionJob,
-    DynamicsJob,
-    Job,
-    PretrainJob,
-    ProbeJob,
-    Result,
-)
+from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, DynamicsJob, Job, PretrainJob, ProbeJob, Result
 from phinets.config.run import Compute, TrainConfig
 from phinets.reproduce.metrics import continual_result, cost_result, detection_result, dynamics_result, run_result
 from phinets.reproduce.store import JOBS, Store
@@ -146,7 +137,6 @@ def _resolve_pictures(pictures: ImageOptions, store: Store, resources: Resources
 
 
 def _cost(job: CostJob, store: Store, resources: Resources) -> Result:
-
     from phinets.runs.cost import PROTOCOL, costs
     from phinets.runtime.devices import Precision, pick_device
     from phinets.runtime.environment import environment
@@ -162,8 +152,7 @@ def _dynamics(job: DynamicsJob, store: Store, resources: Resources) -> Result:
     from phinets.dynamics.claims import check_paper
 
     start = perf_counter()
-    findings = check_paper(job.sigma2, job.statements)
-    return dynamics_result(job, findings, perf_counter() - start)
+    return dynamics_result(job, check_paper(job.sigma2, job.statements), perf_counter() - start)
 
 
 def _weights(job: ProbeJob | DetectionJob, store: Store, resources: Resources) -> Path:

@@ -83,10 +83,8 @@ def cost_result(
     """Seconds and bytes of a step, ratios to SimSiam, hours of the paper's run: METHOD/seconds, …"""
     names = ("seconds", "bytes", "time_to_simsiam", "memory_to_simsiam", "hours_800_epochs")
     numbers = {f"{cost.method}/{name}": getattr(cost, name) for cost in costs for name in names}
-    gigabytes = {f"{cost.method}/gigabytes": None if cost.bytes is None else cost.bytes / 1e9 for cost in costs}
-    return Result(
-        job=job, numbers={**numbers, **gigabytes}, protocol=protocol, seconds=seconds, environment=environment
-    )
+    numbers |= {f"{cost.method}/gigabytes": None if cost.bytes is None else cost.bytes / 1e9 for cost in costs}
+    return Result(job=job, numbers=numbers, protocol=protocol, seconds=seconds, environment=environment)
 
 
 def dynamics_result(job: DynamicsJob, findings: Mapping[str, ClaimCheck], seconds: float) -> Result:

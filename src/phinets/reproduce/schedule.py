@@ -96,13 +96,10 @@ class Shard:
 def parse_shard(text: str) -> Shard:
     """A shard from I/N, 0/N to (N − 1)/N."""
     match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-    if match is None:
-        raise UserError(f"--shard is '{text}', but must be I/N, e.g. 0/4 for the first of four; I counts from 0.")
-    index, count = int(match[1]), int(match[2])
-    if not index < count:
-        valid = f"from 0/{count} to {count - 1}/{count}" if count else "0/1 or more"
-        raise UserError(f"--shard is '{text}', but I counts from 0 and must be below N: {valid}.")
-    return Shard(index, count)
+    shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
+    if shard.index >= shard.count:
+        raise UserError(f"--shard is '{text}', but must be I/N with I from 0 to N − 1, e.g. 0/4 for the first of four.")
+    return shard
 
 
 def all_jobs(targets: Iterable[Target], scale: Scale) -> dict[str, Job]:
@@ -136,13 +133,9 @@ def failures(results: Mapping[str, Result]) -> dict[str, str]:
 
 
 def slurm_script(words: Sequence[str], tasks: int, logs: Path, sbatch: str) -> str:
-    """A script for sbatch: a job array that gives each task its shard.
+    """A script for sbatch: an array of `tasks` that each run `phinets reproduce WORDS` with a --shard of its own.
 
-    Args:
-        words: arguments of `phinets reproduce`, without --shard.
-        tasks: the size of the array.
-        logs: the folder of the tasks' output, which Slurm does not create.
-        sbatch: further options of sbatch: --time=8:00:00 --partition=gpu --gpus-per-task=1.
+    The folder `logs` of the tasks' output must exist. `sbatch`: further options, --time=8:00:00 --gpus-per-task=1.
     """
     command = shlex.join([sys.executable, "-m", "phinets", "reproduce", *words])
     lines = (

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -13,6 +15,8 @@ from phinets.config.jobs import Result, result_from_plain
 from phinets.runtime.files import write_text
 
 RESULTS, JOBS, LOCK = "results", "jobs", ".lock"
+CHECKSUM = "sha256"
+"""The entry of a result's file with the checksum of all others."""
 
 
 class BusyError(Exception):
@@ -29,7 +33,8 @@ class Store:
 
     def result(self, key: str) -> Result | None:
         """The result of a job, None if there is none yet. A success in any of the stores outweighs a failure."""
-        candidates = [read_result(path) for path in self._paths(key) if path.exists()]
+        paths = [root / RESULTS / f"{key}.json" for root in (self.root, *self.extra)]
+        candidates = [read_result(path) for path in paths if path.exists()]
         successes = [result for result in candidates if result.failed is None]
         return next(iter([*successes, *candidates]), None)
 
@@ -40,8 +45,9 @@ class Store:
 
     def put(self, result: Result) -> None:
         """Write a result; it replaces an older one."""
-        folder = _folder(self.root / RESULTS)
-        write_text(folder / f"{result.key}.json", json.dumps(result.plain(), ensure_ascii=False, separators=(",", ":")))
+        plain = result.plain()
+        text = json.dumps({**plain, CHECKSUM: _checksum(plain)}, ensure_ascii=False, separators=(",", ":"))
+        write_text(_folder(self.root / RESULTS) / f"{result.key}.json", text)
 
     def forget(self, key: str) -> None:
         """Delete a result, so that the job runs again."""
@@ -73,19 +79,19 @@ class Store:
                 path.unlink(missing_ok=True)
             lock.release()
 
-    def _paths(self, key: str) -> Iterator[Path]:
-        yield from (root / RESULTS / f"{key}.json" for root in (self.root, *self.extra))
-
 
 def read_result(path: Path) -> Result:
-    """The result in a file, whose name must be the key of its job.
+    """The result in a file, whose name must be the key of its job; files of older versions have no checksum.
 
     Raises:
         UserError: if the file is damaged, of another version, or renamed.
     """
     cure = "Delete it to run the job again."
     try:
-        result = result_from_plain(json.loads(path.read_text(encoding="utf-8")))
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(plain, dict) and plain.pop(CHECKSUM, None) not in (None, _checksum(plain)):
+            raise UserError("it is damaged or was changed by hand: its checksum is another.")
+        result = result_from_plain(plain)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"'{path}' can't be read as a result: {error}. {cure}") from error
     except UserError as error:
@@ -96,6 +102,11 @@ def read_result(path: Path) -> Result:
             f"hand, or comes from another version of phinets. {cure}"
         )
     return result
+
+
+def _checksum(plain: Any) -> str:
+    """SHA-256 of a value as it is written, whatever the order of its entries."""
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _folder(place: Path) -> Path:
