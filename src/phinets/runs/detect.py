@@ -56,6 +56,7 @@ from phinets.training.run_folder import (
     SUMMARY,
     claim_folder,
     lock_folder,
+    read_yaml,
     require_free,
     run_folder,
 )
@@ -176,10 +177,10 @@ def read_start(folder: Path) -> StartRecord:
     if not path.is_file():
         raise UserError(f"'{folder}' holds no detection transfer to resume: it has no {DETECTION_CONFIG}.")
     try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+        plain = read_yaml(path)
         config = from_plain(DetectionConfig, plain["detection"])
         return StartRecord(Path(plain["target"]), config, plain.get("identity") or {})
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, UserError) as error:
+    except (KeyError, TypeError, UserError) as error:
         raise UserError(f"'{path}' can't be read: {error}") from error
 
 

@@ -1,7 +1,6 @@
 """Optimizers: SGD, AdamW and LARS over two groups of parameters, h and the rest."""
 
-from collections.abc import Callable
-from typing import Any, overload
+from typing import Any
 
 import torch
 
@@ -21,12 +20,8 @@ class LARS(torch.optim.Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust})
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Any = None) -> Any:
         """One step for every parameter that has a gradient."""
         value = None
         if closure is not None:
@@ -58,10 +53,6 @@ def build_optimizer(learner: Learner, chosen: Optimization) -> torch.optim.Optim
     groups: list[dict[str, Any]] = [{"params": scheduled, "constant_rate": False}]
     if constant:
         groups.append({"params": constant, "constant_rate": True})
-    return _make(groups, chosen)
-
-
-def _make(groups: list[dict[str, Any]], chosen: Optimization) -> torch.optim.Optimizer:
     decay = chosen.weight_decay
     if chosen.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=chosen.lr, betas=(chosen.momentum, 0.999), weight_decay=decay)

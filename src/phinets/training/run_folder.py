@@ -107,12 +107,8 @@ def claim_folder(folder: Path, overwrite: bool, files: tuple[str, ...] = RUN_FIL
 def _require_deletable(folder: Path, subfolders: list[Path]) -> None:
     """Refuse an older run that can't be deleted as a whole."""
     for path in (folder, *subfolders):
-        if path in subfolders and path.is_symlink():
-            raise UserError(
-                f"'{path}' is a link, which --overwrite does not delete. Remove it, or choose another --out."
-            )
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise UserError(f"nothing in '{path}' can be deleted: it is read-only. Choose another --out.")
+        if (path != folder and path.is_symlink()) or not os.access(path, os.W_OK | os.X_OK):
+            raise UserError(f"--overwrite can't delete '{path}', a link or a read-only folder. Choose another --out.")
 
 
 @contextmanager
@@ -154,13 +150,13 @@ def write_config(folder: Path, config: TrainConfig) -> None:
 
 def read_config(path: Path) -> TrainConfig:
     """The run that a config file describes, of either kind; missing keys have their defaults."""
-    plain = _yaml(path)
+    plain = read_yaml(path)
     return _config(ContinualConfig if STREAM_KEYS & plain.keys() else PretrainConfig, plain, path)
 
 
 def read_config_of(kind: type[C], path: Path) -> C:
     """The run of this kind that a config file describes."""
-    plain = _yaml(path)
+    plain = read_yaml(path)
     if kind is PretrainConfig and STREAM_KEYS & plain.keys():
         raise UserError(f"'{path}' describes a run over a stream of tasks. Use `phinets continual` with it.")
     if kind is ContinualConfig and "epochs" in plain:
@@ -168,15 +164,33 @@ def read_config_of(kind: type[C], path: Path) -> C:
     return _config(kind, plain, path)
 
 
-def _yaml(path: Path) -> dict[str, Any]:
+class ConfigLoader(yaml.SafeLoader):
+    """YAML with few aliases and little nesting, so that no small file describes a huge value."""
+
+    depth = aliases = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """One node."""
+        self.depth += 1
+        self.aliases += self.check_event(yaml.AliasEvent)
+        if max(self.depth, self.aliases) > 20:
+            raise yaml.YAMLError("it has more than 20 levels or aliases")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The keys and values in a config file."""
     try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+        plain = yaml.load(path.read_text(encoding="utf-8"), ConfigLoader)
     except OSError as error:
         raise UserError(f"the config '{path}' can't be read: {error.strerror or error}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-99-99
-        raise UserError(f"the config '{path}' is not YAML: {error}.") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: 2020-99-99, or an integer of 5,000 digits
+        raise UserError(f"the config '{path}' is not YAML: {str(error)[:500]}.") from error
+
     if plain is not None and not isinstance(plain, dict):
-        raise UserError(f"{path}: the config must have keys and values, not {plain!r}.")
+        raise UserError(f"{path}: the config must have keys and values, not {repr(plain)[:80]}.")
     plain = plain or {}
     old = sorted(OLD_KEYS & plain.keys())
     if old:
@@ -191,4 +205,4 @@ def _config(kind: type[C], plain: dict[str, Any], path: Path) -> C:
     try:
         return from_plain(kind, plain)
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{path}: {str(error)[:500]}") from error

@@ -22,11 +22,8 @@ from phinets.training.optimizers import build_optimizer, set_rates
 from phinets.training.parallel_views import ParallelViews, parallel_views
 from phinets.views import Views, random_stream
 
-_BUFFERS = next(
-    name
-    for name in ("forward_sync_buffers", "broadcast_buffers")
-    if name in signature(DistributedDataParallel).parameters
-)
+_OPTIONS = signature(DistributedDataParallel).parameters
+_BUFFERS = "forward_sync_buffers" if "forward_sync_buffers" in _OPTIONS else "broadcast_buffers"
 """What torch calls the synchronization of buffers before each forward, in its different versions."""
 
 
