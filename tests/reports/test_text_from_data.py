@@ -1,7 +1,7 @@
 """Names of classes, tasks and folders are shown as they are, never read as markup."""
 
 from dataclasses import replace
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,11 +10,12 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from phinets.config.detection import AveragePrecision
 from phinets.config.text import printable
 from phinets.detection.average_precision import Detections, GroundTruth
-from phinets.reports.continual import FIGURES, forgetting_figure
+from phinets.reports.continual import FIGURES, forgetting_figure, matrix_table
 from phinets.reports.curves import curves
-from phinets.reports.detections import ImageDetections, detections_figure
+from phinets.reports.detections import ImageDetections, class_table, detections_figure, precision_table
 from phinets.reports.dynamics_figures import bifurcation_diagram
 from phinets.reports.image_figures import (
     FeatureMap,
@@ -24,7 +25,9 @@ from phinets.reports.image_figures import (
     neighbor_sheet,
     samples,
 )
+from phinets.reports.progress import PlainConsole, result_table
 from tests.reports.streams import stream_record
+from tests.reports.test_detections import SUMMARY as DETECTIONS
 from tests.reports.test_reports import SUMMARY, record
 
 NAMES = ("a$b$c", r"$\frac$", "\x07bell", "<script>", "\udcff")
@@ -73,3 +76,23 @@ def test_numbers_at_a_logarithmic_axis_stay_math() -> None:
     from phinets.dynamics.systems import SimSiam
 
     assert "mathdefault" not in svg_text(bifurcation_diagram(SimSiam(sigma2=1.5)))
+
+
+def printed(*content: object) -> str:
+    console = PlainConsole(file=StringIO(), width=200, force_terminal=True, color_system=None)
+    console.print(*content)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["[apple]", "x[/y]/d", "[bold]", ":apple:", "\x07bell", "\x1b[2Jclear", "\x9b2J"])
+def test_no_table_reads_a_name_as_markup_or_lets_the_terminal_obey_it(name: str) -> None:
+    precision = AveragePrecision(ap=1.0, ap50=1.0, ap75=1.0, per_class={name: 1.0}, per_class50={name: 1.0})
+    detector = replace(DETECTIONS.detectors[0], description=name, precision={"coco": precision})
+    detections = replace(DETECTIONS, classes=(name,), detectors=(detector,), data=name)
+    stream = stream_with(name).summary
+    contents = (
+        result_table(replace(SUMMARY, data=name)), precision_table(detections), class_table(detections),
+        matrix_table(stream.readings[0], stream.tasks), f"folder:{name}",
+    )  # fmt: skip
+    texts = [printed(content) for content in contents]
+    assert [text for text in texts if printable(name) not in text or set(text) & {"\x07", "\x1b", "\x9b"}] == []

@@ -21,6 +21,7 @@ from phinets.config.continual import AppendedTask, ContinualConfig
 from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import ContinualRecord
+from phinets.reports.progress import PlainConsole
 from phinets.runs.recipes import benchmark
 from phinets.runtime.process import exit_on_interrupt, launch_info
 
@@ -51,7 +52,7 @@ def command(words: list[str]) -> Outcome:
     with exit_on_interrupt():  # imports torch, after --help and errors in the options
         from phinets.runs.trainer import append, resume_stream, run_stream
 
-    with Reporter(Console(stderr=True, quiet=launch_info().rank > 0)) as terminal:
+    with Reporter(PlainConsole(stderr=True, quiet=launch_info().rank > 0)) as terminal:
         if options.append is not None:
             wanted, task = _appended_task(options.append, options.run)
             record = append(options.append, task, wanted, callback=terminal)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phinets.cli.command import Action, Outcome, parse_words, run_action
@@ -99,7 +98,7 @@ def _list(words: list[str]) -> Outcome:
     def show(console: Console) -> None:
         table = Table(box=None, show_header=False, pad_edge=False)
         for name, row in rows.items():
-            table.add_row(name, escape("\n".join(filter(None, row.values()))))
+            table.add_row(name, "\n".join(filter(None, row.values())))
         console.print(table, highlight=False)
 
     return Outcome(rows, show)

@@ -48,9 +48,10 @@ def command(words: list[str]) -> Outcome:
     """Parse, train, evaluate, and give the summary."""
     options = parse(words)
     with exit_on_interrupt():
+        from phinets.reports.progress import PlainConsole
         from phinets.runs.detect import detect, resume_detection
 
-    with Terminal(Console(stderr=True)) as terminal:
+    with Terminal(PlainConsole(stderr=True)) as terminal:
         if options.resume is not None:
             record = resume_detection(options.resume, options.how, callback=terminal)
         else:

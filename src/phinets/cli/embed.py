@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
 
 from phinets.cli.command import Outcome, parse_words, show_lines
 from phinets.cli.output import require_figure_path, require_free, save_figure, save_lines
 from phinets.config.errors import UserError, require_at_least
 from phinets.config.evaluation import EncoderOptions
-from phinets.reports.progress import CountBar
+from phinets.reports.progress import CountBar, PlainConsole
 from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def command(words: list[str]) -> Outcome:
     require_free(args.out, args.overwrite or store_folder(args.out).exists())  # an interrupted command resumes
     job = embed_job(args.target, args.options, args.split, args.batch)
     _require_pictures(args, job)
-    with CountBar(Console(stderr=True)) as bar, embedding_of(job, args.out, args.overwrite, bar) as embedding:
+    with CountBar(PlainConsole(stderr=True)) as bar, embedding_of(job, args.out, args.overwrite, bar) as embedding:
         try:
             _draw(args, job, embedding)
         except UserError as error:

@@ -229,12 +229,12 @@ def features(words: list[str]) -> Outcome:
         from phinets.cli.output import require_free
         from phinets.embed.embed import eval_job, write_features
         from phinets.embed.store import require_format
-        from phinets.reports.progress import CountBar
+        from phinets.reports.progress import CountBar, PlainConsole
 
     require_free(args.out, args.overwrite)
     require_format(args.out)
     job = eval_job(args.target, args.options)
-    with CountBar(Console(stderr=True)) as bar:
+    with CountBar(PlainConsole(stderr=True)) as bar:
         about = write_features(job, args.out, args.overwrite, bar)
     return Outcome({"out": str(args.out), **about}, show_lines(f"{args.out}: {about['description']}"))
 

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from phinets import __version__
 from phinets.config.errors import StoppedError, UserError, unknown
+from phinets.config.text import printable
 from phinets.runtime.process import exit_on_interrupt, launch_info, share_cores
 
 COMMANDS: Mapping[str, str] = {
@@ -74,14 +75,14 @@ def _command(name: str, words: list[str]) -> int:
     if as_json:
         print(json.dumps(outcome.document, ensure_ascii=False))
     else:
-        from rich.console import Console
+        from phinets.reports.progress import PlainConsole
 
-        outcome.show(Console())
+        outcome.show(PlainConsole())
     return int(outcome.exit_code)
 
 
 def _print_error(text: str, as_json: bool) -> None:
-    print(f"phinets: {text}", file=sys.stderr)
+    print(f"phinets: {printable(text)}", file=sys.stderr)
     if as_json:
         print(json.dumps({"error": text}, ensure_ascii=False))
 
@@ -89,4 +90,4 @@ def _print_error(text: str, as_json: bool) -> None:
 def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Print a warning as one sentence, without its line of code."""
     if issubclass(category, UserWarning):
-        print(f"phinets: note: {message}", file=sys.stderr)
+        print(f"phinets: note: {printable(str(message))}", file=sys.stderr)

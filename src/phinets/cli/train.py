@@ -13,7 +13,7 @@ from phinets.config.errors import CommonError, UserError
 from phinets.config.plain import to_plain
 from phinets.config.record import RunRecord
 from phinets.config.run import PretrainConfig, TrainConfig
-from phinets.reports.progress import LiveBar, result_table
+from phinets.reports.progress import LiveBar, PlainConsole, result_table
 from phinets.runs.recipes import recipe
 from phinets.runtime.process import exit_on_interrupt, launch_info
 from phinets.training.run_folder import CONFIG, read_config_of
@@ -71,7 +71,7 @@ def command(words: list[str]) -> Outcome:
     with exit_on_interrupt():  # imports torch, after --help and errors in the options
         from phinets.runs.trainer import resume, run
 
-    with Terminal(Console(stderr=True, quiet=launch_info().rank > 0)) as terminal:
+    with Terminal(PlainConsole(stderr=True, quiet=launch_info().rank > 0)) as terminal:
         if options.resumed_folder is not None:
             record = resume(options.resumed_folder, options.run, callback=terminal)
         else:

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from phinets.config.jobs import REFERENCE, Cost
 from phinets.config.plain import to_plain
@@ -78,7 +79,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Colu
     for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for batch, group in groupby(rows, key=lambda row: row["batch"]):
-        table.add_row(f"[bold]batch {batch}[/bold]")
+        table.add_row(Text(f"batch {batch}", style="bold"))
         for row in group:
             table.add_row(f"  {row['method']}", *(cell(row) for _, cell in columns))
     return table

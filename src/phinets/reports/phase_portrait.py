@@ -133,12 +133,15 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
 
 
 def path(axes: Axes, system: PhiNet, start: Sequence[float]) -> Floats:
-    """The trajectory of a start with a ★: blue where it learns, gray where it collapses."""
+    """The trajectory of a start with a ★, and an arrow head halfway on the screen: blue if it learns, gray if not."""
     states, sink = trajectory(system, start)
     color = color_of(sink)
     axes.plot(*states, color=color, linewidth=1.8, zorder=4)
     axes.plot(*start, marker="*", markersize=10, color=color, zorder=6)
-    arrow_on(axes, states, color)
+    lengths = np.linalg.norm(np.diff(axes.transData.transform(states.T), axis=0), axis=1)
+    along = np.concatenate([[0], np.cumsum(lengths)])
+    (x, y), further = ([np.interp(along[-1] * share, along, v) for v in states] for share in (0.5, 0.53))
+    axes.annotate("", (further[0], further[1]), (x, y), arrowprops={**HEAD, "color": color}, zorder=5)
     return states
 
 
@@ -147,14 +150,6 @@ def color_of(sink: Equilibrium | None) -> str:
     if sink is None:
         return palette.INK
     return palette.COLLAPSE if sink.collapsed else palette.ALIVE
-
-
-def arrow_on(axes: Axes, line: Floats, color: str) -> None:
-    """An arrow head halfway along a line, measured on the screen."""
-    region = axes.transData.transform(line.T)
-    along = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(region, axis=0), axis=1))])
-    (x, y), (next_x, next_y) = ([np.interp(along[-1] * share, along, v) for v in line] for share in (0.5, 0.53))
-    axes.annotate("", (next_x, next_y), (x, y), arrowprops={**HEAD, "color": color}, zorder=5)
 
 
 def mark(axes: Axes, at: tuple[float, float], kind: str) -> None:
@@ -274,7 +269,8 @@ def axis(axes: Axes, system: SimSiam, window: Window) -> None:
         if high - low > 0.04 * wide:
             middle, reach = (low + high) / 2, min(0.07 * wide, (high - low) / 2 - 0.012 * wide)
             way = float(np.sign(system.flow(np.array([middle]))[0]))
-            _arrow(axes, middle - way * reach, middle + way * reach)
+            style = {**HEAD, "color": palette.INK, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (middle + way * reach, 0), (middle - way * reach, 0), arrowprops=style, zorder=4)
     for point in points:
         mark(axes, (point.psi, 0.0), point.kind)
 
@@ -289,11 +285,6 @@ def run(axes: Axes, system: SimSiam, start: float) -> None:
     if first != last:
         style = {**HEAD, "color": color, "linewidth": 1.8}
         axes.annotate("", (last, level), (first, level), arrowprops=style, zorder=5)
-
-
-def _arrow(axes: Axes, start: float, end: float) -> None:
-    style = {**HEAD, "color": palette.INK, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", (end, 0), (start, 0), arrowprops=style, zorder=4)
 
 
 def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:

@@ -11,10 +11,22 @@ from rich.table import Table
 from rich.text import Text
 
 from phinets.config.record import Summary
+from phinets.config.text import printable
 
 NOT_TERMS = ("kind", "step", "epoch", "loss", "lr")
 SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal."""
+
+
+class PlainConsole(Console):
+    """A console that prints strings as they are: names in them are neither markup nor emoji, nor obeyed as escapes."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A string as the console shows it."""
+        return super().render_str(printable(text), **options)
 
 
 class LiveBar:

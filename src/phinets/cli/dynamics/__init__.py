@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from phinets.cli.command import Action, Outcome, parse_words, print_lines, run_action
 from phinets.cli.dynamics.eigenvalues import basins_command, bifurcations_command, equilibria_command
@@ -53,16 +53,16 @@ def _check_paper(words: list[str]) -> Outcome:
 
 def _show(console: Console, checks: "Mapping[str, ClaimCheck]") -> None:
     for name, check in checks.items():
-        console.print(f"[bold]{escape(check.statement)}[/bold]", highlight=False)
+        console.print(check.statement, style="bold", markup=False, highlight=False)
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True, style="dim")
         table.add_column()
-        table.add_row(name, escape(check.where))
+        table.add_row(name, Text(check.where))
         for version, verdict in check.verdicts.items():
             word, color = ("holds", "green") if verdict.holds else ("fails", "red")
-            table.add_row(version, f"[{color}]{word}[/{color}]: {escape(verdict.why)}")
+            table.add_row(version, Text.assemble((word, color), f": {verdict.why}"))
         if check.needs:
-            table.add_row("needs", escape(check.needs))
+            table.add_row("needs", Text(check.needs))
         console.print(table, highlight=False)
         console.print()
     paper = [check for check in checks.values() if check.in_paper]

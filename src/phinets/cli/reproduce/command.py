@@ -167,6 +167,7 @@ def command(words: list[str]) -> Outcome:
 
 def _run(options: Reproduce, missing: Mapping[str, Job], store: "Store", estimator: "Estimator") -> None:
     from phinets.cli.reproduce.output import Progress
+    from phinets.reports.progress import PlainConsole
     from phinets.reproduce.engines import LocalEngine, RayEngine, default_workers
     from phinets.reproduce.estimate import with_timed_step
     from phinets.reproduce.execute import require_data
@@ -176,7 +177,7 @@ def _run(options: Reproduce, missing: Mapping[str, Job], store: "Store", estimat
     require_data(missing, resources)
     workers = min(len(missing), options.jobs or default_workers())
     timed = with_timed_step(estimator, missing.values(), options.device)
-    progress = Progress(Console(stderr=True), timed, workers)
+    progress = Progress(PlainConsole(stderr=True), timed, workers)
     if options.engine == "ray":
         reproduce(missing, RayEngine(options.address, options.jobs, store, resources), progress)
         return

@@ -163,12 +163,10 @@ def duration(seconds: float) -> str:
     """A time: 0.4 s, 12 s, 3 min 20 s, 5 h 12 min."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600:,} h {whole % 3600 // 60:02d} min"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    return f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 def count_noun(n: int, one: str, many: str | None = None) -> str:
