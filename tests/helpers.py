@@ -40,14 +40,14 @@ class TinyEncoder(nn.Module):
         return torch.relu(self.bn(self.conv(x))).mean((2, 3))
 
 
-SMALL: dict[str, Any] = {"projector": (8, 6), "h_hidden": (4,), "g_hidden": (4,), "queue": 16}
+SMALL = LearnerOptions(projector=(8, 6), h_hidden=(4,), g_hidden=(4,), queue=16)
 
 
 def tiny_learner(name: str, seed: int = 0, dtype: torch.dtype = torch.float64, **options: Any) -> Learner:
     """A learner in miniature, with weights that depend on the seed alone."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        learner = phinets.learner(name, backbone=TinyEncoder(), **{**SMALL, **options})
+        learner = phinets.learner(name, backbone=TinyEncoder(), options=SMALL, **options)
     return learner.to(dtype)
 
 

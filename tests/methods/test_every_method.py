@@ -1,16 +1,20 @@
 """What holds for every learner of the table, and for the two siblings."""
 
+import warnings
 from typing import cast
 
 import pytest
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 import phinets
 from phinets import Views
 from phinets.config.errors import UserError
 from phinets.config.methods import METHODS, LearnerOptions, describe
+from phinets.config.plain import to_plain
+from phinets.methods import Learner
 from phinets.methods.moco import MoCo
 from tests.helpers import TinyEncoder, tiny_learner, tiny_views
 
@@ -172,3 +176,86 @@ def test_the_slow_encoder_is_to_be_had_where_there_is_one() -> None:
     assert learner.encoder("slow") is learner.slow.backbone
     with pytest.raises(UserError, match="no slow encoder"):
         tiny_learner("simsiam").encoder("slow")
+
+
+def test_a_tuple_or_the_tensors_themselves_are_views(views: Views) -> None:
+    for name in ("simsiam", "x-phinet", "moco-v2"):
+        learner = tiny_learner(name).eval()
+        expected = learner(views).total
+        for accepted in ((views,), (tuple(views),), (list(views),), tuple(views)):
+            assert torch.equal(learner(*accepted).total, expected)
+    x1, x2, x0 = views
+    assert torch.isfinite(tiny_learner("simsiam")(x1, x2).total)
+    for refused in ((x1,), (x1, x2, x0, x0), ("x1", "x2"), (None,), ((x1,),)):
+        with pytest.raises(UserError, match="Views"):
+            tiny_learner("simsiam")(*refused)
+    with pytest.raises(UserError, match="anchor"):
+        tiny_learner("phinet")(x1, x2)
+
+
+UNUSED = {
+    "simsiam": ("beta", "slow_buffers", "sim2_weight", "g_hidden", "g_tanh", "off_diagonal", "temperature", "queue"),
+    "phinet": ("beta", "queue"),
+    "x-phinet/identity-g": ("g_hidden", "g_tanh"),
+    "byol": ("sim2_weight",),
+    "barlow-twins": ("beta", "h_hidden", "sim1_weight", "temperature"),
+    "moco-v2": ("h_hidden", "g_hidden", "g_tanh", "sim1_weight", "sim2_weight", "off_diagonal", "projector_affine"),
+}
+
+
+def test_an_option_that_a_method_has_no_use_for_is_refused() -> None:
+    defaults = LearnerOptions(projector=(8, 6))
+    for name, options in UNUSED.items():
+        for option in options:
+            with pytest.raises(UserError, match=option):
+                tiny_learner(name, **{option: getattr(defaults, option)})
+    for name in ("simsiam", "moco-v2"):  # their lists are complete
+        for option in to_plain(defaults).keys() - set(UNUSED[name]):
+            tiny_learner(name, **{option: getattr(defaults, option)})
+
+
+@pytest.mark.parametrize("name", ["x-phinet", "byol", "moco-v2"])
+def test_a_forgotten_after_step_is_said_once(name: str, views: Views) -> None:
+    def train(steps: int, follow: bool, learner: Learner) -> list[str]:
+        optimizer = torch.optim.SGD([p for p in learner.parameters() if p.requires_grad], lr=0.01)
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            for _ in range(steps):
+                for _ in range(2):  # micro-batches
+                    learner.loss(views).total.backward()
+                optimizer.step()
+                if follow:
+                    learner.after_step()
+        return [str(warning.message) for warning in record]
+
+    assert not train(8, True, tiny_learner(name))
+    (message,) = train(8, False, tiny_learner(name))
+    assert "after_step()" in message
+    assert not train(8, False, tiny_learner("phinet"))
+
+
+def test_losses_are_printed_in_one_line(views: Views) -> None:
+    text = repr(tiny_learner("phinet")(views))
+    assert text.startswith("Losses(total=")
+    assert "sim1=" in text and "sim2=" in text  # noqa: PT018
+    assert "\n" not in text and len(text) < 80  # noqa: PT018
+
+
+def test_a_backbone_with_its_classifier_is_refused_with_the_cure() -> None:
+    for model, head in (("resnet18", "fc"), ("mobilenet_v3_small", "classifier"), ("squeezenet1_1", None)):
+        backbone = torchvision.models.get_model(model, weights=None)
+        if head is not None:
+            with pytest.raises(UserError, match=rf"model\.{head} = torch\.nn\.Identity"):
+                phinets.learner("simsiam", backbone=backbone, image_size=32)
+            setattr(backbone, head, nn.Identity())
+        phinets.learner("simsiam", backbone=backbone, image_size=64, projector=(8, 6), h_hidden=(4,))
+
+
+def test_a_timm_model_with_its_classifier_is_refused_with_the_cure() -> None:
+    timm = pytest.importorskip("timm")
+    backbone = timm.create_model("resnet18", num_classes=10)
+    for image_size in (None, 32):
+        with pytest.raises(UserError, match=r"reset_classifier\(0\)"):
+            phinets.learner("simsiam", backbone=backbone, image_size=image_size)
+    backbone.reset_classifier(0)
+    phinets.learner("simsiam", backbone=backbone, projector=(8, 6), h_hidden=(4,))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from phinets.config.jobs import Cost
-from phinets.config.methods import METHODS, LearnerOptions
+from phinets.config.methods import METHODS
 from phinets.config.run import DataOptions, Optimization, PretrainConfig
 from phinets.methods import Learner
 from phinets.runs import cost
@@ -28,7 +28,7 @@ TINY = PretrainConfig(
     backbone="tests.helpers.TinyEncoder",
     batch=16,
     source=DataOptions(image_size=8),
-    learner=LearnerOptions(**SMALL),
+    learner=SMALL,
 )
 
 

@@ -10,6 +10,7 @@ import torch
 
 import phinets
 from phinets.config.continual import ReplayOptions
+from phinets.config.methods import LearnerOptions
 from phinets.config.run import Optimization
 from phinets.config.views import PLANS
 from phinets.continual.replay import Replay
@@ -25,7 +26,7 @@ from phinets.training.step import TrainState, train_step, wrap_distributed
 
 FAMILIES = ("x-phinet/cosine", "barlow-twins", "moco-v2")
 CPU, SIZE, BATCH, STEPS, BORDER = torch.device("cpu"), 16, 16, 10, 5
-SMALL: dict[str, Any] = {"projector": (16, 12), "h_hidden": (8,), "g_hidden": (8,), "queue": 32}
+SMALL = LearnerOptions(projector=(16, 12), h_hidden=(8,), g_hidden=(8,), queue=32)
 
 
 def trajectory(method: str) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def trajectory(method: str) -> dict[str, Any]:
 
 def _feed(method: str) -> ViewLoader:
     pixels = torch.randint(0, 256, (64, 3, SIZE, SIZE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    anchor = phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL).anchor
+    anchor = phinets.learner(method, backbone="resnet-tiny", image_size=SIZE).anchor
     shared: dict[str, Any] = {"dtype": torch.float64, "rank": distributed.rank(), "ranks": distributed.world_size()}
     images = InMemory(pixels)
     return ViewLoader(
@@ -54,7 +55,7 @@ def _feed(method: str) -> ViewLoader:
 def _trainee(method: str) -> TrainState:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        learner = distil(phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, **SMALL), hidden=(8,))
+        learner = distil(phinets.learner(method, backbone="resnet-tiny", image_size=SIZE, options=SMALL), hidden=(8,))
     learner = learner.double()
     if distributed.world_size() > 1:
         synchronize_norms(learner, CPU)

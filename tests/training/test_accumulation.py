@@ -34,7 +34,7 @@ class NormFree(nn.Module):
 def norm_free(name: str) -> Learner:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return phinets.learner(name, backbone=NormFree(), **SMALL).double()
+        return phinets.learner(name, backbone=NormFree(), options=SMALL).double()
 
 
 def parts_of(views: phinets.Views, count: int) -> list[phinets.Views]:

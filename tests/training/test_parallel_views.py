@@ -31,7 +31,7 @@ def small_learner(name: str, seed: int = 0) -> Learner:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         layers = (nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        return phinets.learner(name, backbone=nn.Sequential(*layers), image_size=8, **SMALL).double()
+        return phinets.learner(name, backbone=nn.Sequential(*layers), image_size=8, options=SMALL).double()
 
 
 def in_parallel(train_state: TrainState) -> TrainState:

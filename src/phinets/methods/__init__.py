@@ -8,7 +8,8 @@ from torch import nn
 
 from phinets.backbones import backbone as backbone_called
 from phinets.backbones import feature_width
-from phinets.config.methods import Contrast, Decorrelation, LearnerOptions, default_projector, method, require_work
+from phinets.config import methods as specs
+from phinets.config.errors import UserError
 from phinets.config.plain import from_plain, to_plain
 from phinets.methods.barlow_twins import BarlowTwins
 from phinets.methods.base import Learner, Losses, widths_of
@@ -24,14 +25,14 @@ def learner(
     *,
     backbone: str | nn.Module = "resnet18-cifar",
     image_size: int | None = None,
-    options: LearnerOptions | None = None,
+    options: specs.LearnerOptions | None = None,
     **changes: Any,
 ) -> Learner:
     """Build a learner: an nn.Module for any training loop.
 
     Args:
         name: the method, e.g. "x-phinet/cosine"; `phinets list methods` shows all.
-        backbone: the name of a backbone, or a module that maps images (n, 3, s, s) to features (n, d).
+        backbone: the name of a backbone, or a module that maps images (n, 3, s, s) to features (n, d), not to classes.
         image_size: the size s of the images; needed by backbones that depend on it.
         options: the settings of the learner.
         changes: single fields of `LearnerOptions`, e.g. `beta=0.97`.
@@ -40,21 +41,52 @@ def learner(
         The learner, with weights from torch's global generator.
 
     Raises:
-        UserError: the name, the backbone or an option is not valid.
+        UserError: the name, the backbone or an option is not valid, or the method has no use for an option.
     """
-    spec = method(name)
-    chosen = from_plain(LearnerOptions, {**to_plain(options or LearnerOptions()), **changes}, "options")
-    require_work(spec, chosen)
-    chosen = replace(chosen, projector=chosen.projector or default_projector(spec))
+    spec = specs.method(name)
+    chosen = from_plain(specs.LearnerOptions, {**to_plain(options or specs.LearnerOptions()), **changes}, "options")
+    specs.require_work(spec, chosen)
+    for option in changes:
+        if not _uses(spec, option):
+            users = dict.fromkeys(other.split("/")[0] for other, one in specs.METHODS.items() if _uses(one, option))
+            raise UserError(f"'{name}' has no use for {option}. Leave it out, or use it with {', '.join(users)}.")
+    chosen = replace(chosen, projector=chosen.projector or specs.default_projector(spec))
     encoder = backbone_called(backbone, image_size) if isinstance(backbone, str) else backbone
+    _require_no_head(encoder)
     features = feature_width(encoder, image_size)
     match spec:
-        case Decorrelation():
+        case specs.Decorrelation():
             return BarlowTwins(spec, encoder, features, chosen)
-        case Contrast():
+        case specs.Contrast():
             return MoCo(spec, encoder, features, chosen)
         case _:
             return Predictive(spec, encoder, features, chosen)
+
+
+def _uses(spec: specs.Method, option: str) -> bool:
+    """Whether a method reads an option."""
+    sim2 = spec.sim2 if isinstance(spec, specs.Wiring) else None
+    users = {
+        ("beta", "slow_buffers"): specs.has_slow(spec),
+        ("sim1_weight", "h_hidden"): isinstance(spec, specs.Wiring),
+        ("sim2_weight",): sim2 is not None,
+        ("g_hidden", "g_tanh"): sim2 is not None and sim2.g == "mlp",
+        ("off_diagonal",): isinstance(spec, specs.Decorrelation),
+        ("temperature", "queue"): isinstance(spec, specs.Contrast),
+        ("projector_affine",): not isinstance(spec, specs.Contrast),
+    }
+    return all(used for options, used in users.items() if option in options)
+
+
+def _require_no_head(module: nn.Module) -> None:
+    """Refuse timm's and torchvision's classifiers, whose outputs are scores of classes, not features."""
+    library = type(module).__module__.partition(".")[0]
+    cure = "model.reset_classifier(0)" if library == "timm" and getattr(module, "num_classes", None) else ""
+    for name in ("fc", "classifier", "head", "heads") if library == "torchvision" else ():
+        if isinstance(list(getattr(module, name, nn.Identity()).modules())[-1], nn.Linear):
+            cure = f"model.{name} = torch.nn.Identity()"
+    if cure:
+        raise UserError(f"this {type(module).__name__} still has its classification head. Remove it: {cure}.")
 
 
 def distil(learner: Learner, *, weight: float = 1.0, hidden: Sequence[int] = (2048,)) -> Learner:

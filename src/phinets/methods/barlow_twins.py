@@ -14,9 +14,7 @@ class BarlowTwins(Learner):
     """The codes of two views must agree dimension by dimension, and the dimensions be independent."""
 
     def __init__(self, spec: Decorrelation, backbone: nn.Module, features: int, options: LearnerOptions) -> None:
-        super().__init__()
-        self.anchor = spec.anchor
-        self.options = options
+        super().__init__(spec.anchor, options)
         widths = (features, *widths_of(options))
         self.f = Encoder(backbone, mlp(widths, last_norm=True, last_affine=options.projector_affine))
 

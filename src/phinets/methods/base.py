@@ -1,9 +1,10 @@
 """The base class of all learners: an nn.Module with a loss and an after_step."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,10 @@ class Losses:
     traced: tuple[tuple[Tensor, Tensor], ...] = ()
     """The views that f encoded with gradient and their codes: (view, z) for each."""
 
+    def __repr__(self) -> str:
+        values = {"total": self.total.detach(), **self.terms}
+        return f"Losses({', '.join(f'{name}={float(value):.4g}' for name, value in values.items())})"
+
 
 class ViewEncoder(Protocol):
     """What encodes two views in place of f (`training.parallel_views`)."""
@@ -52,18 +57,18 @@ class Learner(nn.Module, ABC):
     """
 
     f: Encoder
-    options: LearnerOptions
-    anchor: Anchor | None
 
     encodes_two_views: bool = True
     """Whether `loss` calls `encode_views`."""
     parallel_views: ViewEncoder | None = None
     """Set during a training step that encodes the views in two threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, anchor: Anchor | None, options: LearnerOptions) -> None:
         super().__init__()
+        self.anchor, self.options = anchor, options
         self.slow: Slow | None = None  # the EMA copy of f, where the method has one
         self.distiller: Distiller | None = None  # set by `distil`
+        self._versions: set[int] = set()  # of the weights of f since the last `after_step`
 
     @abstractmethod
     def loss(self, views: Views) -> Losses:
@@ -76,9 +81,9 @@ class Learner(nn.Module, ABC):
             The total, its terms, and the codes of x₁.
         """
 
-    def forward(self, views: Views) -> Losses:
-        """The `loss`, plus the distillation term where there is a distiller; wrappers such as DDP call this."""
-        losses = self.loss(views)
+    def forward(self, *views: Views | Sequence[Tensor] | Tensor) -> Losses:
+        """The `loss` of Views, of a tuple (x₁, x₂, x₀) or of three tensors, plus the distiller's term, if any."""
+        losses = self.loss(_as_views(views[0] if len(views) == 1 else views))
         return losses if self.distiller is None else self._add_distillation(losses, self.distiller)
 
     def _add_distillation(self, losses: Losses, distiller: Distiller) -> Losses:
@@ -98,6 +103,7 @@ class Learner(nn.Module, ABC):
         """Called once after each optimizer step: update the slow encoder, where there is one."""
         if self.slow is not None:
             self.slow.follow(self.f)
+        self._versions.clear()
 
     def begin_task(self, task: int) -> None:
         """Called at the start of a task, counted from 0: the distiller freezes a copy of f."""
@@ -138,6 +144,11 @@ class Learner(nn.Module, ABC):
     def slow_code(self, x: Tensor) -> Tensor:
         """The slow encoder's code of x, without gradient."""
         assert self.slow is not None
+        if self.training and torch.is_grad_enabled() and len(self._versions) < 4:
+            self._versions.add(next(self.f.parameters())._version)  # torch counts the changes of a tensor
+            if len(self._versions) == 4:
+                cure = "Call learner.after_step() after each optimizer.step()."
+                warnings.warn(f"f has changed three times, and the slow encoder has not followed. {cure}", stacklevel=4)
         return self.slow(x)  # type: ignore[no-any-return]
 
     def batch_statistics(self) -> list[str]:
@@ -155,12 +166,15 @@ def widths_of(options: LearnerOptions) -> tuple[int, ...]:
     return options.projector
 
 
-def anchor_of(views: Views) -> Tensor:
-    """The anchor view.
+def _as_views(views: Any) -> Views:
+    are_tensors = [isinstance(view, Tensor) for view in views] if isinstance(views, tuple | list) else []
+    if isinstance(views, Views) or are_tensors in ([True] * 2, [True] * 3):
+        return Views(*views)
+    raise UserError(f"a learner takes Views(x1, x2, x0), a tuple, or two or three tensors, not {type(views).__name__}.")
 
-    Raises:
-        UserError: there is none.
-    """
+
+def anchor_of(views: Views) -> Tensor:
+    """The anchor view, or an error where there is none."""
     if views.anchor is None:
         raise UserError("this learner needs a third view, the anchor x0: pass Views(x1, x2, x0).")
     return views.anchor

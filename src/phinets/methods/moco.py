@@ -24,9 +24,7 @@ class MoCo(Learner):
     queue_ptr: Tensor
 
     def __init__(self, spec: Contrast, backbone: nn.Module, features: int, options: LearnerOptions) -> None:
-        super().__init__()
-        self.anchor = spec.anchor
-        self.options = options
+        super().__init__(spec.anchor, options)
         widths = widths_of(options)
         self.f = Encoder(backbone, mlp((features, *widths), hidden_norm=False))
         self.slow = Slow(self.f, options.beta, options.slow_buffers)

@@ -19,10 +19,8 @@ class Predictive(Learner):
     """Which task of a stream it is, from 0; RM-SimSiam's rule depends on it."""
 
     def __init__(self, wiring: Wiring, backbone: nn.Module, features: int, options: LearnerOptions) -> None:
-        super().__init__()
+        super().__init__(wiring.anchor, options)
         self.wiring = wiring
-        self.options = options
-        self.anchor = wiring.anchor
         self.register_buffer("task", torch.zeros((), dtype=torch.long))
         widths = widths_of(options)
         d = widths[-1]
