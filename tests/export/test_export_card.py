@@ -110,6 +110,19 @@ def test_a_card_does_not_tell_where_on_a_disk_the_data_lay(run_folder: Path, tmp
     assert str(tmp_path) not in text
 
 
+def test_text_from_data_is_neither_html_nor_markdown_nor_a_control_character(run_folder: Path, tmp_path: Path) -> None:
+    classes = ["<script>alert(1)<!--", "[a](b)", "*c*", "\x07d|e"]
+    run = changed(run_folder, tmp_path / "run", data="folder:/photos/<script>", source={"classes": classes})
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps({**summary, "protocol": "<b>", "note": "<i>"}))
+    text, rows = card_of(run, tmp_path)
+    shown = r"&lt;script&gt;alert(1)&lt;!--, \[a\](b), \*c\*, \\x07d\|e"
+    assert rows["data"].startswith("folder:&lt;script&gt;")
+    assert rows["data"].endswith(f"classes {shown}")
+    assert "Protocol: &lt;b&gt;." in text
+    assert not {"<", "\x07"} & set(text)
+
+
 def test_an_earlier_checkpoint_does_not_borrow_the_end_s_numbers(
     miniature: RunRecord, run_folder: Path, tmp_path: Path
 ) -> None:

@@ -1,12 +1,15 @@
 """The model card: what the weights are, their scores, how to load them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from phinets.config.methods import METHODS, EncoderName, describe
 from phinets.config.run import TrainConfig
+from phinets.config.text import printable
 from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD
 from phinets.export.artifact import Artifact, Source
 
@@ -40,7 +43,7 @@ class FileRecord:
 
 
 def model_card(source: Source, artifact: Artifact, record: FileRecord) -> str:
-    """The card as Markdown."""
+    """The card as Markdown; text from data stands in it as text, never as HTML or Markdown."""
     file = {
         "SHA-256": f"`{record.sha256}`",
         "size": f"{record.size:,} bytes",
@@ -49,15 +52,21 @@ def model_card(source: Source, artifact: Artifact, record: FileRecord) -> str:
     notes = [line for note in artifact.notes for line in ("", note)]
     sections = {
         "Load it": [f"```{artifact.language}", artifact.usage, "```", *notes],
-        "What it is": _table(_facts(source)),
-        "Scores": _evaluation(source),
+        "What it is": [escape(line, quote=False) for line in _table(_facts(source))],
+        "Scores": [escape(line, quote=False) for line in _evaluation(source)],
         "The file": _table(file),
         "Cite": ["```bibtex", CITATION, "```"],
     }
-    lines = [f"# {record.name}", "", f"{_title(source)}, for {artifact.description}.", ""]
-    for title, content in sections.items():
-        lines += [f"## {title}", "", *content, ""]
+    title = escape(_title(source), quote=False)
+    lines = [f"# {escape(_text(record.name), quote=False)}", "", f"{title}, for {artifact.description}.", ""]
+    for heading, content in sections.items():
+        lines += [f"## {heading}", "", *content, ""]
     return "\n".join(lines)
+
+
+def _text(name: object) -> str:
+    """A name from data, with letters that Markdown reads escaped."""
+    return re.sub(r"[\\`*\[\]]", r"\\\g<0>", printable(str(name)).replace("\n", " "))
 
 
 def _table(rows: Mapping[str, object]) -> list[str]:
@@ -66,7 +75,7 @@ def _table(rows: Mapping[str, object]) -> list[str]:
 
 
 def _title(source: Source) -> str:
-    encoder, method = source.metadata.get("encoder"), source.metadata.get("method")
+    encoder, method = (_text(source.metadata.get(key, "")) for key in ("encoder", "method"))
     name = f"The {encoder} encoder" if encoder else "An encoder"
     return name + (f" trained by {method}" if method else "") + f", backbone `{source.loaded_encoder.backbone}`"
 
@@ -74,7 +83,7 @@ def _title(source: Source) -> str:
 def _facts(source: Source) -> dict[str, object]:
     """Where the weights come from; unknown entries are left out."""
     config, method = source.loaded_encoder.config, source.metadata.get("method", "")
-    facts: dict[str, object] = {"method": method} if method else {}
+    facts: dict[str, object] = {"method": _text(method)} if method else {}
     if method in METHODS:
         facts["wiring"] = f"{describe(METHODS[method])} ({LETTERS})"
     if "encoder" in source.metadata:
@@ -83,7 +92,7 @@ def _facts(source: Source) -> dict[str, object]:
     if config is not None:
         facts |= {"data": _data(config), "batch": config.batch, "seed": config.seed}
     if "views" in source.metadata:
-        facts["views"] = f"{source.metadata['views']}: {source.plan.describe()}"
+        facts["views"] = f"{_text(source.metadata['views'])}: {source.plan.describe()}"
     default = "" if "image_size" in source.metadata else " (default: the file has no metadata)"
     facts |= {"image size": f"{source.size} × {source.size}{default}", "preprocessing": _preprocessing(source)}
     versions = _versions(source.environment)
@@ -93,12 +102,12 @@ def _facts(source: Source) -> dict[str, object]:
 def _data(config: TrainConfig) -> str:
     """The data without their folders, which are private."""
     names = ", ".join(
-        f"{kind}:{Path(place).name}" if place else kind
+        _text(f"{kind}:{Path(place).name}" if place else kind)
         for kind, _, place in (name.partition(":") for name in config.sources)
     )
     source = config.source
     limit = f", the first {source.train_images} training images" if source.train_images is not None else ""
-    return f"{names}{limit}" + (f", classes {', '.join(source.classes)}" if source.classes else "")
+    return f"{names}{limit}" + (f", classes {', '.join(map(_text, source.classes))}" if source.classes else "")
 
 
 def _preprocessing(source: Source) -> str:
@@ -117,7 +126,7 @@ def _versions(environment: Mapping[str, Any]) -> str:
     versions = {"phinets": environment.get("phinets"), "Python": environment.get("python"), **packages}
     versions |= {"commit": environment.get("commit")}
     further = (environment.get("device_name"), environment.get("precision"))
-    return ", ".join([*(f"{name} {value}" for name, value in versions.items() if value), *filter(None, further)])
+    return _text(", ".join([*(f"{name} {value}" for name, value in versions.items() if value), *filter(None, further)]))
 
 
 def _evaluation(source: Source) -> list[str]:
@@ -131,9 +140,9 @@ def _evaluation(source: Source) -> list[str]:
         ]
     lines = _readings(source) if "readings" in summary else _scores(source)
     if "verdict" in summary:
-        lines += ["", f"The codes are {summary['verdict']}."]
+        lines += ["", f"The codes are {_text(summary['verdict'])}."]
     if "protocol" in summary:
-        lines += ["", f"Protocol: {summary['protocol']}."]
+        lines += ["", f"Protocol: {_text(summary['protocol'])}."]
     further = _other_entries(summary)
     return lines + (["", f"Also in summary.json: {further}."] if further else [])
 
@@ -163,7 +172,7 @@ def _readings(source: Source) -> list[str]:
     lines = [f"| {' | '.join(('readout', *(name.replace('_', ' ') for name in columns)))} |", "|---|---|---|---|---|"]
     for one in own:
         lines += _row(one["readout"], [one[name] for name in columns])
-    lines += ["", f"Tasks: {'; '.join(source.summary['tasks'])}."]
+    lines += ["", f"Tasks: {'; '.join(map(_text, source.summary['tasks']))}."]
     return [*lines, *(line for one in own for line in ("", f"{one['readout']}: {one['protocol']}."))]
 
 
@@ -175,7 +184,7 @@ def _row(name: str, scores: list[Any]) -> list[str]:
 def _other_entries(summary: Mapping[str, Any]) -> str:
     """All other entries of a summary that are one word or number."""
     return ", ".join(
-        f"{key.replace('_', ' ')} {f'{value:.4g}' if isinstance(value, float) else value}"
+        f"{key.replace('_', ' ')} {f'{value:.4g}' if isinstance(value, float) else _text(value)}"
         for key, value in summary.items()
         if isinstance(value, str | int | float) and key not in KNOWN_ENTRIES and not key.startswith(SCORES)
     )
