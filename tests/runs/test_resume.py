@@ -17,9 +17,10 @@ from safetensors.torch import load_file
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.methods import METHODS
 from phinets.config.run import Compute, DataOptions, Optimization, PretrainConfig, SaveOptions
+from phinets.runs.resume import STATE, last_state, with_resume_hint
 from phinets.runs.setup import health_from_row
 from phinets.runs.trainer import Silent, resume, run
-from phinets.training.checkpoint import checkpoints
+from phinets.training.checkpoint import checkpoints, save_checkpoint
 from phinets.training.journal import read_journal
 from phinets.training.loop import Pace
 from phinets.training.run_folder import lock_folder, read_config
@@ -289,6 +290,8 @@ def test_a_run_cut_before_it_had_a_place_for_checkpoints_can_go_on(unbroken: Pat
     [
         ("env.json", "[1]"),
         ("env.json", "{"),
+        ("env.json", '{"resumed": 5}'),
+        ("env.json", "[" * 100_000),
         ("summary.json", "{}"),
         ("summary.json", "[]"),
         ("config.yaml", "method: [1"),
@@ -325,3 +328,20 @@ def test_without_a_usable_checkpoint_nothing_is_said_to_be_saved(tmp_path: Path)
         resume(tmp_path / "cut")
     assert "is saved" not in str(refusal.value)
     assert "--resume" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", ["seconds", "pace", "journal", "run", "scaler", "learner"])
+def test_a_checkpoint_without_a_key_is_refused_by_its_name(key: str, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    state: dict[str, Any] = {name: {} for name in STATE - {"step", key}}
+    save_checkpoint(tmp_path / "checkpoints", 5, state)
+    with pytest.raises(UserError, match=key):
+        last_state(tmp_path)
+
+
+def test_a_folder_that_can_t_be_written_is_an_error_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    failure = PermissionError(13, "Permission denied", str(tmp_path / "checkpoints"))
+    hint = with_resume_hint(tmp_path, "train", diverged="", out_of_memory="")
+    with pytest.raises(UserError, match=r"checkpoints.*Permission denied.*--resume"), hint:
+        raise failure

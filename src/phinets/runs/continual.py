@@ -83,13 +83,7 @@ class Continual:
 
     def record(self, result: RunResult) -> ContinualRecord:
         """The record, with its summary."""
-        return ContinualRecord(
-            folder=str(result.folder),
-            config=self.config,
-            environment=result.environment,
-            summary=self._summary(result),
-            journal=result.journal,
-        )
+        return ContinualRecord(config=self.config, summary=self._summary(result), **result.record_fields)
 
     def figures(self, record: ContinualRecord) -> Mapping[str, bytes]:
         """The matrix, each task over time, fast beside slow."""

@@ -79,13 +79,7 @@ class Pretrain:
             **result.summary(self.run_parts, self.evaluator.describe()),
             **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
         )
-        return RunRecord(
-            folder=str(result.folder),
-            config=self.config,
-            environment=result.environment,
-            summary=summary,
-            journal=result.journal,
-        )
+        return RunRecord(config=self.config, summary=summary, **result.record_fields)
 
     def figures(self, record: RunRecord) -> Mapping[str, bytes]:
         """The learning curves."""

@@ -52,6 +52,10 @@ def resumable_config(kind: type[C], folder: Path, wanted: C | None) -> C:
     return wanted
 
 
+STATE = frozenset({"step", "learner", "optimizer", "scaler", "journal", "run", "seconds", "pace"})
+"""What every checkpoint of a run holds."""
+
+
 def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The newest usable checkpoint, None without one; and why newer ones were refused, which are renamed."""
     try:
@@ -59,6 +63,9 @@ def last_state(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     except OSError as error:
         raise UserError(f"'{folder / CHECKPOINTS}' can't be used for checkpoints: {error.strerror}.") from error
     state, refused = newest_checkpoint(folder / CHECKPOINTS)
+    missing = () if state is None else STATE - state.keys()
+    if missing:
+        raise UserError(f"the newest checkpoint in '{folder / CHECKPOINTS}' has no {', '.join(sorted(missing))}.")
     rename_refused(refused)
     return state, list(refused.values())
 
@@ -132,7 +139,10 @@ def note_resumption(folder: Path, step: int, env: dict[str, Any], config: TrainC
     settings = {key: there for key, (_, there) in changed.items()}
     machine = {key: there for key, (_, there) in differences(first, env).items() if key != "resumed"}
     entry = {"after_step": step, **machine, **({"settings": settings} if settings else {})}
-    whole = {**first, "resumed": [*first.get("resumed", []), entry]}
+    before = first.get("resumed", [])
+    if not isinstance(before, list):
+        raise UserError(f"'{path}' is damaged: 'resumed' should be a list. Restore or delete the file.")
+    whole = {**first, "resumed": [*before, entry]}
     write_json(path, whole)
     write_config(folder, config)
     return whole
@@ -142,7 +152,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"'{path}' can't be read: {error}.") from error
     if not isinstance(value, dict):
         raise UserError(f"'{path}' should hold one JSON object, not {str(value)[:40]}.")
@@ -173,13 +183,8 @@ def with_resume_hint(
 ) -> Iterator[None]:
     """Turn whatever may end a run from outside into one paragraph that says how to resume; bugs keep their traceback.
 
-    Args:
-        folder: the run folder.
-        command: the subcommand that resumes it, e.g. train.
-        diverged: what to do after divergence.
-        out_of_memory: what does not fit, and what to do.
-        config: the file without which a folder holds no run.
-        learner: the folder of the learner's checkpoints within the run folder, where there are several learners.
+    `diverged` and `out_of_memory` say what to do then. A folder without the file `config` holds no run. `learner` is
+    the folder of the learner's checkpoints within the run folder, where there are several learners.
     """
     saved = folder / learner / CHECKPOINTS
 
@@ -203,6 +208,8 @@ def with_resume_hint(
     except (MemoryError, RuntimeError, OSError) as error:
         if is_out_of_memory(error):
             raise UserError(f"{out_of_memory} {hint()}") from error
+        if isinstance(error, OSError) and error.filename is not None:
+            raise UserError(f"'{error.filename}' can't be used: {error.strerror}. {hint()}") from error
         if distributed.world_size() > 1 and LOST_CONNECTION.search(str(error)):
             raise UserError(f"another process of this run has ended. {hint()}") from error
         raise

@@ -62,8 +62,8 @@ class RunParts:
 class RunResult:
     """What the trainer knows at the end of a run."""
 
-    folder: Path
-    environment: dict[str, Any]
+    record_fields: dict[str, Any]
+    """`folder`, `environment` and `journal`, as the record of any kind of run has them."""
     journal: list[Row]
     pace: Pace
     seconds: float

@@ -294,14 +294,10 @@ class Trainer(BaseTrainer, Generic[R]):
         self._require_few_here()
         self.callback.on_rows(rows)
         self._save_encoders()
-        result = RunResult(
-            folder=self.folder,
-            environment=self.env,
-            journal=self.journal.read(),
-            pace=self.loop.pace,
-            seconds=self.seconds,
-        )
-        record = self.kind.record(result)
+        journal = self.journal.read()
+        common = {"folder": str(self.folder), "environment": self.env, "journal": journal}
+        pace, seconds = self.loop.pace, self.seconds
+        record = self.kind.record(RunResult(record_fields=common, journal=journal, pace=pace, seconds=seconds))
         if self.run_parts.config.saving.pictures:
             with report_drawing_errors(self.callback.on_message):
                 for name, content in self.kind.figures(record).items():
