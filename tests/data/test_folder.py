@@ -10,7 +10,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import load
-from phinets.data.decode import printable
+from phinets.data.decode import picture_size, printable
 from phinets.data.files import Files
 from phinets.data.image_sets import DataSplits
 from tests.data.making import picture, save
@@ -205,8 +205,7 @@ def test_where_all_are_bad_the_first_is_told(tmp_path: Path) -> None:
 
 
 def test_the_size_of_a_picture_is_that_of_its_file(tmp_path: Path) -> None:
-    images = Files([str(save(tmp_path / "a.png", picture(50, 30)))], 8)
-    assert images.size(0) == (50, 30)
+    assert picture_size(save(tmp_path / "a.png", picture(50, 30))) == (50, 30)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there may a name be any bytes")

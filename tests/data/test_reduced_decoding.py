@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from phinets.backbones import backbone
+from phinets.config.errors import UserError
+from phinets.config.run import DataOptions
 from phinets.config.views import PLANS, Window
-from phinets.data import decode
-from phinets.data.decode import decode_crops, open_picture, true_box
+from phinets.data import decode, load
+from phinets.data.decode import UnusableError, decode_crops, open_picture, picture_size, true_box
 from phinets.data.files import center, decode_square, image_batches
 from phinets.views import prepare
 from tests.data.making import noise, smooth
 
 ORIENTATIONS = range(1, 9)
+PHOTOS = Path(__file__).parents[3] / "shared" / "data" / "photos" / "val"
 
 
 def photograph(wide: int, tall: int) -> Image.Image:
@@ -86,6 +89,49 @@ def test_a_picture_has_the_same_features_by_every_way_in(tmp_path: Path) -> None
             features.append(encoder(prepare(images, PLANS["simsiam-cifar"], 32)))
     for other in features:
         assert (other - features[2]).norm() <= 1e-3 * features[2].norm()
+
+
+def test_a_picture_above_pillow_s_limit_is_decoded_in_little_memory(tmp_path: Path, monkeypatch: Any) -> None:
+    """Limits are lowered, so that a small picture stands for a large one."""
+    path = save_jpeg(tmp_path / "a.jpg", photograph(1200, 900))
+    photograph(1200, 900).save(tmp_path / "a.png")
+    whole, cut = open_picture(path), Window(100, 100, 900, 900, "bicubic")
+    square, crop = decode_square(path, 32), decode_crops(path, lambda width, height: [cut], 32)
+    monkeypatch.setattr(decode, "LARGEST", 50_000)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50_000)
+    assert open_picture(path).width * open_picture(path).height <= 50_000
+    assert true_box(open_picture(path))[2] == whole.width / 8
+    assert picture_size(path) == (1200, 900)
+    for ours, full in ((decode_square(path, 32), square), (decode_crops(path, lambda w, h: [cut], 32), crop)):
+        assert error(ours, full) < 0.5
+    with pytest.raises(UnusableError, match="limit of 50,000"):
+        open_picture(tmp_path / "a.png")
+    assert open_picture(tmp_path / "a.png", max_pixels=2_000_000).size == (1200, 900)
+    for limit in (None, 1_000_000):
+        monkeypatch.setattr(decode, "LARGEST_JPEG", 1_000_000)
+        with pytest.raises(UnusableError, match="limit of 1,000,000"):
+            open_picture(path, max_pixels=limit)
+
+
+def test_the_option_reaches_the_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        save_jpeg(tmp_path / f"{name}.jpg", photograph(60, 40))
+    split = load(f"folder:{tmp_path}", DataOptions(max_pixels=2_399))
+    with pytest.raises(UserError, match=r"2,399 \(--max-pixels\)"):
+        split.train.images.fetch(torch.tensor([0]))
+
+
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="needs the photographs")
+def test_reduced_photographs_are_within_half_a_level_of_a_full_decode(monkeypatch: Any) -> None:
+    paths, errors = sorted(PHOTOS.glob("*/*.JPEG"))[::5], []
+    for path in paths:
+        whole = open_picture(path)
+        window = Window(0, 0, *whole.size, "bicubic")
+        ours = decode_crops(path, lambda width, height, window=window: [window], 32)[0]  # type: ignore[misc]
+        theirs = whole.resize((32, 32), Image.Resampling.BICUBIC)
+        errors.append(error(ours, np.asarray(theirs).transpose(2, 0, 1)))
+    assert len(paths) >= 20
+    assert np.mean(errors) <= 0.5
 
 
 def test_arrays_are_resized_as_files_are(tmp_path: Path) -> None:

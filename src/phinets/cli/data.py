@@ -58,6 +58,8 @@ class Check(List):
     """Whether a missing data set may be downloaded."""
     image_size: int = 32
     """Side of views and images in training, in pixels; mean and std are measured at this size."""
+    max_pixels: int | None = None
+    """Largest image file, in pixels; unset: 500 million for a JPEG, which is decoded at a fraction, else 89,478,485."""
     views: str = "simsiam-cifar"
     """Which augmentations the figure shows; a plan's name."""
     out: Path | None = None
@@ -111,15 +113,8 @@ def _check(words: list[str]) -> Outcome:
     from phinets.data.decode import printable
     from phinets.data.summary import summarize
 
-    source = DataOptions(
-        root=options.root,
-        download=options.download,
-        classes=options.classes,
-        train_images=options.limit,
-        test_images=options.limit,
-        image_size=options.image_size,
-    )
-    data = load(options.name, source)
+    same = {name: getattr(options, name) for name in ("root", "download", "classes", "image_size", "max_pixels")}
+    data = load(options.name, DataOptions(train_images=options.limit, test_images=options.limit, **same))
     names = data.splits if options.split is None else (options.split,)
     splits = {name: look_up("split", name, data.splits).head(options.limit) for name in names}
     summaries = {name: summarize(split, data.classes, options.image_size) for name, split in splits.items()}

@@ -45,9 +45,12 @@ class DataOptions:
     """Which world `shapes` draws; apart from the run's seed, so that all seeds of a run see the same data."""
     max_bad_images: int = 10
     """Number of bad images that are reported and skipped; with one more the run stops."""
+    max_pixels: int | None = None
+    """Largest image file, in pixels; unset: 500 million for a JPEG, which is decoded at a fraction, else 89,478,485."""
 
     def __post_init__(self) -> None:
-        require_at_least(self, train_images=1, test_images=1, image_size=8, shapes_seed=0, max_bad_images=0)
+        require_at_least(self, train_images=1, test_images=1, image_size=8, max_pixels=1)
+        require_at_least(self, shapes_seed=0, max_bad_images=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +303,9 @@ def require_warmup(of: str, optimization: Optimization, epochs: int, option: str
         )
 
 
-FREE = ("compute", "saving", "keep_tasks", "source.max_bad_images", "source.root", "source.download")
+FREE = (
+    "compute", "saving", "keep_tasks", "source.max_bad_images", "source.max_pixels", "source.root", "source.download",
+)  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the learned weights."""
 
 

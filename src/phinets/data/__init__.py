@@ -24,7 +24,7 @@ from phinets.data.image_sets import (
     batches,
     select_classes,
 )
-from phinets.data.locations import Source, first_line
+from phinets.data.locations import Source
 from phinets.data.shapes.dataset import shapes, shapes_stream
 
 __all__ = [
@@ -128,9 +128,8 @@ def _read(name: str, options: DataOptions) -> DataSplits:
 
 def describe_data() -> dict[str, str]:
     """Every data set and every kind of place, in one line each."""
-    return {name: first_line(source.read) for name, source in DATA.items()} | {
-        _usage(kind): first_line(reader) for kind, reader in PLACES.items()
-    }
+    readers = {name: source.read for name, source in DATA.items()} | {_usage(kind): PLACES[kind] for kind in PLACES}
+    return {name: (reader.__doc__ or "").splitlines()[0] for name, reader in readers.items()}
 
 
 def _usage(kind: str) -> str:

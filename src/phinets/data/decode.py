@@ -7,8 +7,9 @@ picture then covers its last row and column only in part: `true_box` says where 
 import math
 import os
 import stat
+import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,11 +22,14 @@ from phinets.config.views import Window
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".npy")
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """The allowed formats, whatever the file's name: some of Pillow's other formats start other programs."""
+JPEGS = ("JPEG", "MPO")
 RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 ORIENTATION, SIDEWAYS = 0x0112, (5, 6, 7, 8)
 """EXIF's field for the orientation of the camera, and the values that swap width and height."""
-LARGEST = 89_478_485
-"""Largest number of pixels; more counts as a decompression bomb, as in Pillow."""
+LARGEST, LARGEST_JPEG = 89_478_485, 500_000_000
+"""Largest number of pixels by default; more counts as a decompression bomb. The first is Pillow's limit."""
+LARGE_SIDE = 2048
+"""A JPEG above Pillow's limit is always decoded at a fraction of its size: to this short side or more, if it has it."""
 CROP_OVERSAMPLING = 2
 """How many times larger than its output a reduced JPEG must be: 2 changes crops of photographs by .3/255 on average."""
 BOX = "phinets_box"
@@ -41,13 +45,14 @@ def printable(path: str | Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def open_picture(path: str | Path, least: int | None = None) -> Image.Image:
+def open_picture(path: str | Path, least: int | None = None, max_pixels: int | None = None) -> Image.Image:
     """The first picture in a file, upright, without transparency.
 
-    A JPEG may be decoded at a fraction of its size, with neither side below `least`; see `true_box`.
+    A JPEG may be decoded at a fraction of its size, with neither side below `least`; see `true_box`. A picture of more
+    than `max_pixels` is unusable; None: LARGEST, for a JPEG LARGEST_JPEG.
     """
     with _explained(path):
-        return _array(path) if _is_array(path) else _picture(path, lambda width, height: least)
+        return _picture(path, lambda width, height: least, max_pixels)
 
 
 def decode_opened(picture: Image.Image, least: int | None = None) -> Image.Image:
@@ -55,11 +60,12 @@ def decode_opened(picture: Image.Image, least: int | None = None) -> Image.Image
 
     With `least`, a JPEG that is not yet decoded may be decoded at a fraction of its size.
     """
-    with _explained_errors():
+    with _explained():
         file = picture.fp if isinstance(picture, ImageFile.ImageFile) and picture.tile and picture.tell() == 0 else None
-        if least is not None and file is not None and picture.format in ("JPEG", "MPO"):
+        large = picture.width * picture.height > LARGEST
+        if file is not None and picture.format in JPEGS and (large or least is not None):
             return _picture(file, lambda width, height: least)
-        _require_modest(*picture.size)
+        _require_modest(*picture.size, LARGEST_JPEG)
         return _rgb(ImageOps.exif_transpose(picture))
 
 
@@ -69,11 +75,13 @@ def true_box(picture: Image.Image) -> Box:
     return box
 
 
-def decode_crops(path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int) -> NDArray[np.uint8]:
+def decode_crops(
+    path: str | Path, windows: Callable[[int, int], Sequence[Window]], side: int, max_pixels: int | None = None
+) -> NDArray[np.uint8]:
     """Windows of the picture in a file, each resized to side × side: uint8 (windows, 3, side, side).
 
     `windows` gets the picture's width and height. A JPEG is decoded at the fraction of its size that still gives every
-    window enough pixels.
+    window enough pixels. `max_pixels` as in `open_picture`.
     """
     crops: list[Window] = []
     size = [0, 0]
@@ -85,9 +93,7 @@ def decode_crops(path: str | Path, windows: Callable[[int, int], Sequence[Window
         return max(1, math.ceil(CROP_OVERSAMPLING * min(width, height) * side / narrowest))
 
     with _explained(path):
-        picture = _array(path) if _is_array(path) else _picture(path, least)
-        if not crops:
-            least(*picture.size)
+        picture = _picture(path, least, max_pixels)
         scale = (true_box(picture)[2] - true_box(picture)[0]) / size[0]
         return np.stack([_crop(picture, window, scale, side) for window in crops])
 
@@ -109,46 +115,63 @@ def _is_array(path: str | Path) -> bool:
 
 
 @contextmanager
-def _explained(path: str | Path) -> Iterator[None]:
+def _explained(path: str | Path | None = None) -> Iterator[None]:
     """Refuse what is no regular file, and turn any error into UnusableError."""
-    with _explained_errors():
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise UnusableError("it is no regular file")
-        yield
-
-
-@contextmanager
-def _explained_errors() -> Iterator[None]:
-    """Turn any error of decoding into UnusableError."""
     try:
+        if path is not None and not stat.S_ISREG(os.stat(path).st_mode):
+            raise UnusableError("it is no regular file")
         yield
     except UnusableError:
         raise
     except UnidentifiedImageError:
         raise UnusableError(f"it holds none of {', '.join(FORMATS)}") from None
     except OSError as error:
-        raise UnusableError(_sentence(error.strerror or str(error))) from error
+        raise UnusableError(printable(error.strerror or str(error).rstrip("."))) from error
     except Exception as error:  # a damaged file may raise anything in Pillow's plugins
-        raise UnusableError(_sentence(str(error)) or type(error).__name__) from error
+        raise UnusableError(printable(str(error).strip().rstrip(".")) or type(error).__name__) from error
 
 
 def picture_size(path: str | Path) -> tuple[int, int]:
     """Width and height from the file's header, before it is turned upright."""
     if _is_array(path):
         return open_picture(path).size
-    with Image.open(path, formats=FORMATS) as file:
+    with _opened(path) as file:
         return file.size
 
 
-def _sentence(text: str) -> str:
-    return printable(text.strip().rstrip("."))
+@contextmanager
+def _opened(source: str | Path | IO[bytes]) -> Iterator[ImageFile.ImageFile]:
+    """`Image.open` of the allowed formats, without Pillow's own limit on pixels."""
+    Image.init()
+    with open(source, "rb") if isinstance(source, str | Path) else nullcontext(source) as file:
+        file.seek(0)
+        prefix = file.read(16)
+        for name in FORMATS:
+            factory, accept = Image.OPEN[name]
+            if accept is None or accept(prefix) is True:
+                file.seek(0)
+                with suppress(SyntaxError, IndexError, TypeError, struct.error):  # not of this format
+                    picture = factory(file, "")
+                    break
+        else:
+            raise UnidentifiedImageError
+        yield picture
 
 
-def _picture(path: str | Path | IO[bytes], least: Callable[[int, int], int | None]) -> Image.Image:
-    with Image.open(path, formats=FORMATS) as file:
-        _require_modest(*file.size)
+def _picture(
+    source: str | Path | IO[bytes], least: Callable[[int, int], int | None], max_pixels: int | None = None
+) -> Image.Image:
+    if isinstance(source, str | Path) and _is_array(source):
+        picture = _array(source, max_pixels or LARGEST)
+        least(*picture.size)
+        return picture
+    with _opened(source) as file:
+        _require_modest(*file.size, max_pixels or (LARGEST_JPEG if file.format in JPEGS else LARGEST))
         orientation = file.getexif().get(ORIENTATION, 1)
         smallest = least(*(reversed(file.size) if orientation in SIDEWAYS else file.size))
+        if file.width * file.height > LARGEST:
+            fraction = 2 ** math.ceil(math.log(file.width * file.height / LARGEST, 4))
+            smallest = min(smallest or LARGE_SIDE, max(1, min(file.size) // fraction))
         draft = None if smallest is None else file.draft("RGB", (smallest, smallest))
         file.load()
         picture = _rgb(ImageOps.exif_transpose(file))
@@ -177,7 +200,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def _array(path: str | Path) -> Image.Image:
+def _array(path: str | Path, max_pixels: int) -> Image.Image:
     """An array of height × width × 3: uint8, or floats from 0 to 1."""
     try:
         pixels = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that a false header costs no memory
@@ -185,7 +208,7 @@ def _array(path: str | Path) -> Image.Image:
         raise UnusableError(f"it is not a complete array: {error}") from error
     if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
         raise UnusableError(f"an array of shape {pixels.shape} is not (height, width, 3)")
-    _require_modest(pixels.shape[1], pixels.shape[0])
+    _require_modest(pixels.shape[1], pixels.shape[0], max_pixels)
     if pixels.dtype == np.uint8:
         return Image.fromarray(np.array(pixels))
     if not np.issubdtype(pixels.dtype, np.floating):
@@ -197,6 +220,6 @@ def _array(path: str | Path) -> Image.Image:
     return Image.fromarray((np.asarray(pixels, np.float64) * 255).round().astype(np.uint8))
 
 
-def _require_modest(width: int, height: int) -> None:
-    if width * height > LARGEST:
-        raise UnusableError(f"{width} × {height} pixels are more than the limit of {LARGEST:,}")
+def _require_modest(width: int, height: int, limit: int) -> None:
+    if width * height > limit:
+        raise UnusableError(f"{width} × {height} pixels are more than the limit of {limit:,} (--max-pixels)")

@@ -18,15 +18,7 @@ from torch import Tensor
 
 from phinets.config.errors import UserError
 from phinets.config.views import Window
-from phinets.data.decode import (
-    UnusableError,
-    decode_crops,
-    decode_opened,
-    open_picture,
-    picture_size,
-    printable,
-    true_box,
-)
+from phinets.data.decode import UnusableError, decode_crops, decode_opened, open_picture, printable, true_box
 from phinets.data.image_sets import BadImage, ImageBatch
 
 
@@ -38,6 +30,8 @@ class Files:
     side: int
     sequential: bool = False
     """Whether an epoch goes by path, with numbers in names compared as numbers, instead of in random order."""
+    max_pixels: int | None = None
+    """Larger pictures are bad; None: `decode.LARGEST`, for a JPEG `decode.LARGEST_JPEG`."""
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -52,10 +46,6 @@ class Files:
         if self.sequential:
             return torch.tensor(sorted(range(len(self)), key=lambda row: _natural(self.paths[row])), dtype=torch.int64)
         return torch.randperm(len(self), generator=generator)
-
-    def size(self, row: int) -> tuple[int, int]:
-        """Width and height of the picture of this row, read from its header."""
-        return picture_size(self.paths[row])
 
     def fetch(self, rows: Tensor) -> ImageBatch:
         return self._fetch(rows, lambda place, path: self._square(path))
@@ -73,10 +63,10 @@ class Files:
 
         `windows` gets the index among these rows, and the picture's width and height.
         """
-        return self._fetch(rows, lambda place, path: decode_crops(path, partial(windows, place), side))
+        return self._fetch(rows, lambda place, path: decode_crops(path, partial(windows, place), side, self.max_pixels))
 
     def _square(self, path: str | Path) -> NDArray[np.uint8]:
-        return decode_square(path, self.side)
+        return decode_square(path, self.side, self.max_pixels)
 
     def _fetch(self, rows: Tensor, decode: Callable[[int, str | Path], NDArray[np.uint8]]) -> ImageBatch:
         jobs = [(row, partial(decode, place)) for place, row in enumerate(rows.tolist())]
@@ -111,12 +101,12 @@ def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
     return [[int(word) if i % 2 else word for i, word in enumerate(words)] for words in folders], os.fspath(path)
 
 
-def decode_square(path: str | Path, side: int) -> NDArray[np.uint8]:
+def decode_square(path: str | Path, side: int, max_pixels: int | None = None) -> NDArray[np.uint8]:
     """The picture in a file as uint8 (3, side, side), or UnusableError.
 
     It is decoded at its full size, so that it has the same features as a picture that was decoded before.
     """
-    return center(open_picture(path), side)
+    return center(open_picture(path, max_pixels=max_pixels), side)
 
 
 def decode_squares(pictures: Sequence[Image.Image | str | Path], side: int, first: int = 0) -> Tensor:

@@ -43,7 +43,7 @@ def _image_checksum(images: Images, whole_paths: bool) -> int:
     if isinstance(images, InMemory):
         return crc32(images.pixels.contiguous().numpy().data)
     if isinstance(images, Files):
-        paths = map(os.fspath, images.paths) if whole_paths else _from_common_folder(images.paths)
+        paths = [os.fspath(path) for path in images.paths] if whole_paths else _from_common_folder(images.paths)
         return crc32(os.fsencode("\0".join(paths)))
     if not isinstance(images, RowImages):
         return 0

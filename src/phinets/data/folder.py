@@ -86,7 +86,8 @@ def _image_set(
     names: Mapping[Path, Sequence[str]], options: DataOptions, one_class: bool = False
 ) -> tuple[ImageSet, tuple[str, ...]]:
     """The images of these names below these folders, and their classes, as `folder` says."""
-    files = Files([os.path.join(root, name) for root, some in names.items() for name in some], options.image_size)
+    paths = [os.path.join(root, name) for root, some in names.items() for name in some]
+    files = Files(paths, options.image_size, max_pixels=options.max_pixels)
     subfolders = [name.split(os.sep, 1)[0] if os.sep in name else "" for some in names.values() for name in some]
     classes, outside = sorted(set(subfolders) - {""}), subfolders.count("")
     if len(classes) < (1 if one_class and not outside else 2):

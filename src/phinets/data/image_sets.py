@@ -116,13 +116,16 @@ class ImageSet:
     images: Images
     labels: Tensor | None
     """int64 (n,), −1 for an unlabeled image; None without any labels."""
+    total: int | None = None
+    """The number of images of which these are the first ones."""
 
     def __len__(self) -> int:
         return len(self.images)
 
     def head(self, n: int | None) -> "ImageSet":
         """The first n images; all where n is None."""
-        return ImageSet(self.images.head(n), None if self.labels is None else self.labels[:n])
+        labels = None if self.labels is None else self.labels[:n]
+        return ImageSet(self.images.head(n), labels, self.total or len(self))
 
     @property
     def labeled(self) -> "ImageSet":

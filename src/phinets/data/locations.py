@@ -84,11 +84,6 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def first_line(reader: Callable[..., DataSplits]) -> str:
-    """The first line of a reader's docstring, which describes its data."""
-    return (reader.__doc__ or "").splitlines()[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A named data set: its reader and its folder, if it needs one."""

@@ -74,8 +74,7 @@ def _pixels(folder: Path, splits: tuple[str, ...], limit: int | None = None) -> 
 def _count(path: Path, published: int) -> int:
     n, rest = divmod(path.stat().st_size, BYTES)
     if rest or not n:
-        size = path.stat().st_size
-        raise UserError(f"'{path}' has {size} bytes, not a multiple of {BYTES}: it is cut short. {DOWNLOAD_AGAIN}")
+        raise UserError(f"'{path}' is cut short: its size is no multiple of {BYTES} bytes. {DOWNLOAD_AGAIN}")
     if n != published:
         warnings.warn(f"'{path}' is not the published file: it holds {n} images, not {published}.", stacklevel=2)
     return n

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from phinets.data.decode import picture_size
 from phinets.data.files import Files, center
 from phinets.data.image_sets import BadImage, ImageSet
 
@@ -52,6 +53,7 @@ def summarize(image_set: ImageSet, classes: tuple[str, ...], image_size: int) ->
         n += values.numel() // 3
         sums += values.sum((0, 2, 3))
         squares += values.square().sum((0, 2, 3))
+    by_area = sorted(sizes, key=lambda size: (size[0] * size[1], size[0]))
     mean = sums / n
     std = (squares / n - mean.square()).clamp(min=0).sqrt()
     labels = torch.empty(0, dtype=torch.int64) if image_set.labels is None else image_set.labels
@@ -61,8 +63,8 @@ def summarize(image_set: ImageSet, classes: tuple[str, ...], image_size: int) ->
         images=len(image_set),
         labeled=sum(counts.values()),
         classes=counts,
-        smallest=min(sizes, key=_area),
-        largest=max(sizes, key=_area),
+        smallest=by_area[0],
+        largest=by_area[-1],
         image_size=image_size,
         mean=tuple(mean.tolist()),
         std=tuple(std.tolist()),
@@ -73,9 +75,5 @@ def summarize(image_set: ImageSet, classes: tuple[str, ...], image_size: int) ->
 def _sizes(image_set: ImageSet, rows: Tensor, pixels: Tensor) -> set[Size]:
     """The sizes of the images; of files before they are resized."""
     if isinstance(image_set.images, Files):
-        return {image_set.images.size(row) for row in rows.tolist()}
+        return {picture_size(image_set.images.paths[row]) for row in rows.tolist()}
     return {(pixels.shape[3], pixels.shape[2])} if len(pixels) else set()
-
-
-def _area(size: Size) -> tuple[int, int]:
-    return size[0] * size[1], size[0]
