@@ -160,6 +160,18 @@ def test_a_run_on_data_that_tell_nothing_apart_is_not_judged_and_says_why(labels
     assert says in evaluator.describe()
 
 
+def test_the_protocol_says_of_how_many_test_images_the_first_ones_are_used() -> None:
+    pixels, labels = torch.zeros(1200, 3, 8, 8, dtype=torch.uint8), torch.arange(1200) % 2
+    images = ImageSet(InMemory(pixels), labels)
+    extractor = FeatureExtractor(
+        plan=PLANS["simsiam-cifar"], size=8, device=torch.device("cpu"), bad_images=BadImages(0)
+    )
+    for n, text in ((500, "the first 500 of 1,200 test"), (None, "all 1200 test"), (1200, "all 1200 test")):
+        split = DataSplits(images.head(100), images.head(n), ("a", "b"))
+        evaluator = Evaluator(split=split, extractor=extractor, protocol=EvalConfig())
+        assert f"bank of 100 training images, {text} images" in evaluator.describe()
+
+
 def test_data_are_the_run_s_own_however_their_place_is_written(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,8 @@ class Evaluator:
             return f"{why}, so there is neither kNN nor a linear probe"
         vote = knn_protocol(min(self.protocol.num_neighbors, len(train)), self.protocol.knn_temperature)
         whose = {"fast": "", "slow": "the slow encoder's ", "both": ""}[self.protocol.encoder]
-        return f"{whose}backbone features; {split_protocol(len(train), len(test))}; kNN: {vote}; linear: {CACHED_PROBE}"
+        counts = split_protocol(len(train), len(test), test.total)
+        return f"{whose}backbone features; {counts}; kNN: {vote}; linear: {CACHED_PROBE}"
 
     @property
     def final_sets(self) -> tuple[ImageSet, ImageSet]:

@@ -101,9 +101,10 @@ def require_finite_features(features: Tensor, name: str, first: int = 0) -> Tens
     )
 
 
-def split_protocol(bank: int, queries: int, every: bool = True) -> str:
-    """The numbers of train and test images, in words."""
-    return f"bank of {bank} training images, {'all' if every else 'the first'} {queries} test images"
+def split_protocol(bank: int, queries: int, total: int | None = None) -> str:
+    """The numbers of train and test images, in words; `total` is the number of all test images."""
+    tests = f"all {queries}" if total in (None, queries) else f"the first {queries:,} of {total:,}"
+    return f"bank of {bank} training images, {tests} test images"
 
 
 def why_not_scored(train_labels: Tensor | None, test_labels: Tensor | None) -> str | None:

@@ -80,7 +80,7 @@ class EvalSetup:
         options, bad_images = self.options, len(self.extractor.bad_images.reasons)
         share = "" if options.share == 1 else f", {options.labels} of the labels (seed {options.seed})"
         names = f" ({', '.join(self.classes)})" if options.classes else ""
-        counts = split_protocol(len(self.train), len(self.test), every=options.test_images is None)
+        counts = split_protocol(len(self.train), len(self.test), self.test.total)
         bad = f", {bad_images} bad ones replaced by their neighbors" if bad_images else ""
         images = f"{len(self.classes)} classes{names} at {self.extractor.size} pixels"
         return f"{self.loaded.description}; {self.data}, {images}{share}: {counts}{bad}"
