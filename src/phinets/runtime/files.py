@@ -42,7 +42,9 @@ def atomic_write(
         temporary.replace(final)
         _flush_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch raises RuntimeError for a full disk
-        raise UserError(f"'{path}' can't be written: {_reason(error)}. {advice(error)}") from error
+        cause = _os_error(error)
+        reason = (cause and cause.strerror) or str(error).splitlines()[0]
+        raise UserError(f"'{path}' can't be written: {reason}. {advice(error)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -57,12 +59,6 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def _reason(error: BaseException) -> str:
-    """The operating system's message."""
-    cause = _os_error(error)
-    return (cause and cause.strerror) or str(error).splitlines()[0]
 
 
 def advice(error: BaseException) -> str:
