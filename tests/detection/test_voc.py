@@ -10,7 +10,7 @@ from PIL import Image
 
 from phinets.config.detection import ImageOptions
 from phinets.config.errors import UserError
-from phinets.detection.voc import VOC20, DetectionData, read_voc
+from phinets.detection.voc import VOC20, AnnotatedImage, DetectionData, read_voc
 from tests.detection.helpers import annotation, voc, write
 
 CELLS = Path(__file__).parents[2] / ".." / "shared" / "data" / "cells"
@@ -173,7 +173,6 @@ BOMB = (
         (lambda home: (home / "ImageSets/Main/test.txt").write_text("\n"), "is empty"),
         (lambda home: (home / "ImageSets/Main/test.txt").write_text("a\nc"), "1 images are in both .* 'a'"),
         (lambda home: shutil.rmtree(home / "Annotations"), "not in VOC's layout"),
-        (lambda home: shutil.rmtree(home / "ImageSets"), "not in VOC's layout"),
         (lambda home: (home / "JPEGImages/b.jpg").write_bytes(b"torn"), "image .*b.jpg' can't be read"),
         (lambda home: (home / "Annotations/b.xml").write_text("<annotation><obj"), "b.xml' .* not valid XML"),
         (lambda home: (home / "Annotations/b.xml").write_text("<boxes/>"), "begins with <boxes>"),
@@ -235,3 +234,46 @@ def test_real_cells_are_read_whole() -> None:
     assert scenes.classes == ("Platelets", "RBC", "WBC")
     counts = np.bincount(np.concatenate([s.truth.labels for s in (*scenes.train, *scenes.test)]))
     assert counts.tolist() == [361, 4155, 372]
+
+
+def own_folder(home: Path) -> Path:
+    """Thirty annotated images of one's own: other folder names, no lists."""
+    for number in range(30):
+        write(home, f"p{number}", annotation([("cat", (1, 1, 10, 20)), ("dog", (5, 5, 40, 30))]))
+    shutil.rmtree(home / "ImageSets")
+    (home / "JPEGImages").rename(home / "photos")
+    (home / "Annotations").rename(home / "boxes")
+    return home
+
+
+def names(images: tuple[AnnotatedImage, ...]) -> set[str]:
+    return {image.path.stem for image in images}
+
+
+def test_a_folder_of_other_names_without_lists_is_split_by_itself_and_always_the_same(tmp_path: Path) -> None:
+    home = own_folder(tmp_path)
+    with pytest.raises(UserError, match="--annotations and --images"):
+        read(home)
+    data, again = (read(home, images="photos", annotations="boxes") for _ in range(2))
+    assert (len(data.train), len(data.test), data.benchmark) == (24, 6, None)
+    assert not names(data.train) & names(data.test)
+    assert names(data.test) == names(again.test)
+    more = read(home, images="photos", annotations="boxes", test_share=0.5)
+    assert len(more.test) == 15
+    assert names(data.test) < names(more.test)  # a larger share keeps the test images
+
+
+def test_a_test_share_comes_before_lists_and_not_beside_named_ones(tmp_path: Path) -> None:
+    home = voc(tmp_path)
+    assert len(read(home, test_share=0.6).test) == 2
+    with pytest.raises(UserError, match="--train-set"):
+        ImageOptions(test_share=0.5, train_set="train")
+    for share in (0.0, 1.0, -1.0):
+        with pytest.raises(UserError, match="test_share"):
+            ImageOptions(test_share=share)
+
+
+def test_lists_that_are_named_must_be_there(tmp_path: Path) -> None:
+    shutil.rmtree(voc(tmp_path) / "ImageSets")
+    with pytest.raises(UserError, match="no list"):
+        read(tmp_path, train_set="train")

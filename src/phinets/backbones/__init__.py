@@ -79,8 +79,9 @@ def eval_mode(encoder: nn.Module) -> Iterator[None]:
 
 def _torchvision_resnet(name: str) -> nn.Module:
     """torchvision's ResNet of that name without its classifier; 7×7 stem and max-pool for ImageNet-size images."""
-    model: nn.Module = torchvision.models.get_model(name, weights=None)
+    model = torchvision.models.get_model(name, weights=None)
     model.num_features, model.fc = model.fc.in_features, nn.Identity()
+    assert isinstance(model, nn.Module)
     return model
 
 

@@ -32,7 +32,14 @@ class ImageOptions:
 
     data: str = ""
     """Annotated images in VOC's layout: voc:PATH, where PATH holds Annotations, JPEGImages and ImageSets/Main, or
-    folders VOC2007, VOC2012 that do."""
+    folders VOC2007, VOC2012 that do. Without ImageSets/Main the images are split by --test-share."""
+    images: str = "JPEGImages"
+    """The folder in PATH that holds the images; . is PATH itself."""
+    annotations: str = "Annotations"
+    """The folder in PATH that holds the annotations: one .xml file for each image, with its name."""
+    test_share: float | None = None
+    """Share of the images of --data that are for the test, whatever the lists; always the same ones. Unset: the lists,
+    or a fifth where there are none."""
     extra_data: tuple[str, ...] = ()
     """Further such places to train on; test images come from --data only."""
     train_set: str | None = None
@@ -67,6 +74,10 @@ class ImageOptions:
             )
         require_at_least(self, max_side=max(*self.train_sides, self.test_side))
         require_in(self, flip="[0, 1]")
+        if self.test_share is not None:
+            require_in(self, test_share="(0, 1)")
+            if self.train_set or self.test_set:
+                raise UserError("--test-share splits the images without lists. Leave out --train-set and --test-set.")
         if self.pixel_std is not None and min(self.pixel_std) <= 0:
             raise UserError(f"pixel_std is {self.pixel_std}, but pixels are divided by it: it must be above 0.")
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -134,6 +135,8 @@ def _box(element: ElementTree.Element, width: int, height: int) -> tuple[float, 
 
 
 LISTS = Path("ImageSets") / "Main"
+TEST_SHARE = 0.2
+"""Share of test images where there are no lists."""
 VOC20 = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable", "dog",
     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
@@ -183,26 +186,26 @@ class DetectionData:
 
 
 def read_voc(options: ImageOptions) -> DetectionData:
-    """All images of the two lists, checked.
+    """All images of the two lists, or of an automatic split, checked.
 
     Every folder of --data and --extra-data is trained on. The test list is that of the first folder that has one: with
     VOC 2007 and 2012 together, 2007's.
     """
-    homes = _homes(_place(options.data))
-    further = [home for place in options.extra_data for home in _homes(_place(place))]
-    test_home, test_name = _find_test_list(homes, options.test_set)
-    train_name = options.train_set or _train_name(test_home, test_name)
+    homes = _homes(options.data, options)
+    further = [home for place in options.extra_data for home in _homes(place, options)]
+    with_lists = [home for home in homes if (home / LISTS).is_dir()]
+    split = _automatic_split
+    if options.test_share is None and (with_lists or options.train_set or options.test_set):
+        homes, split = with_lists or homes, _listed_split
     unique: dict[Path, Path] = {}
     for home in (*homes, *further):
         unique.setdefault(home.resolve(), home)
-    ids = {home: _read_list(home, train_name, "--train-set") for home in unique.values()}
-    train = [one for home, names in ids.items() for one in _read_annotations(home, names)]
-    test = _read_annotations(test_home, _read_list(test_home, test_name, "--test-set"))
+    *ids, lists = split(homes, list(unique.values()), options)
+    train, test = ([one for h, names in of.items() for one in _read_annotations(h, names, options)] for of in ids)
     _require_apart(train, test)
     classes = _classes(train, test, options.classes)
     images = [_annotated_image(one, classes) for one in train]
     train_images = tuple(image for image in images if len(image.truth.labels))
-    lists = f"{' + '.join(f'{home.name}/{train_name}' for home in ids)}, tested on {test_home.name}/{test_name}"
     return DetectionData(
         train=train_images,
         test=tuple(_annotated_image(one, classes) for one in test),
@@ -213,42 +216,53 @@ def read_voc(options: ImageOptions) -> DetectionData:
     )
 
 
-def _place(name: str) -> Path:
-    kind, colon, place = name.partition(":")
-    if not name or not place or not colon or kind != "voc":
+def _homes(name: str, options: ImageOptions) -> list[Path]:
+    """The folders in VOC's layout at a place: itself, or VOC2007, VOC2012, … in it or in its VOCdevkit."""
+    kind, _, text = name.partition(":")
+    if kind != "voc" or not text:
         raise UserError(
             f"'{name}' is no place of annotated images. Use --data voc:PATH (and --extra-data voc:PATH), where PATH "
             f"holds Annotations, JPEGImages and {LISTS}."
         )
-    return Path(place).expanduser()
-
-
-def _homes(place: Path) -> list[Path]:
-    """The folders in VOC's layout at a place: itself, or VOC2007, VOC2012, … in it or in its VOCdevkit."""
+    place = Path(text).expanduser()
     if not place.is_dir():
         raise UserError(f"there is no folder '{printable(place)}'. Use --data voc:PATH with one in VOC's layout.")
     inside = (*sorted(place.glob("VOC[0-9]*")), *sorted(place.glob("VOCdevkit/VOC[0-9]*")))
-    homes = [home for home in ((place,) if (place / "Annotations").is_dir() else inside) if (home / LISTS).is_dir()]
+    homes = [home for home in (place, *inside) if (home / options.annotations).is_dir()]
     if not homes:
         raise UserError(
-            f"'{printable(place)}' is not in VOC's layout: it must hold Annotations, JPEGImages and {LISTS}, or "
-            "folders VOC2007, VOC2012 that do."
+            f"'{printable(place)}' is not in VOC's layout: it must hold {options.annotations} and {options.images}, or "
+            "folders VOC2007, VOC2012 that do. Give folders of other names with --annotations and --images."
         )
-    return homes
+    return [place] if place in homes else homes
 
 
-def _find_test_list(homes: list[Path], wanted: str | None) -> tuple[Path, str]:
-    """The folder of the test list, and the list's name."""
-    for name in (wanted,) if wanted else ("test", "val"):
-        for home in homes:
-            if (home / LISTS / f"{name}.txt").is_file():
-                return home, name
-    return homes[0], wanted or "test"
+Split = tuple[dict[Path, list[str]], dict[Path, list[str]], str]
+"""The names of the training images and of the test images by folder, and the split in words."""
 
 
-def _train_name(home: Path, test_name: str) -> str:
-    both = test_name != "val" and (home / LISTS / "trainval.txt").is_file()
-    return "trainval" if both else "train"
+def _listed_split(homes: list[Path], all_homes: list[Path], options: ImageOptions) -> Split:
+    """By two lists in ImageSets/Main: trainval and test, else train and val, or those of the options."""
+    names = (options.test_set,) if options.test_set else ("test", "val")
+    tests = [(home, name) for name in names for home in homes if (home / LISTS / f"{name}.txt").is_file()]
+    test_home, test_name = (*tests, (homes[0], names[0]))[0]
+    whole = test_name != "val" and (test_home / LISTS / "trainval.txt").is_file()
+    train_name = options.train_set or ("trainval" if whole else "train")
+    train = {home: _read_list(home, train_name, "--train-set") for home in all_homes}
+    test = {test_home: _read_list(test_home, test_name, "--test-set")}
+    lists = " + ".join(f"{home.name}/{train_name}" for home in train)
+    return train, test, f"{lists}, tested on {test_home.name}/{test_name}"
+
+
+def _automatic_split(homes: list[Path], all_homes: list[Path], options: ImageOptions) -> Split:
+    """By a hash of the names, so it is the same at every start; images of --extra-data are for training only."""
+    share, train, test = options.test_share or TEST_SHARE, {}, {}
+    for home in all_homes:
+        names = [path.stem for path in (home / options.annotations).glob("*.xml")]
+        names.sort(key=lambda name: sha256(name.encode(errors="surrogateescape")).digest())
+        count = max(1, round(share * len(names))) if home in homes else 0
+        train[home], test[home] = sorted(names[count:]), sorted(names[:count])
+    return train, test, f"{' + '.join(home.name for home in all_homes)}, {share:.0%} of the images for the test"
 
 
 def _read_list(home: Path, name: str, option: str) -> list[str]:
@@ -281,20 +295,20 @@ def _require_apart(train: list[Annotation], test: list[Annotation]) -> None:
         )
 
 
-def _read_annotations(home: Path, ids: list[str]) -> list[Annotation]:
+def _read_annotations(home: Path, ids: list[str], options: ImageOptions) -> list[Annotation]:
     """The annotated images of these names, each of which must have both files."""
-    pictures = {p.stem: p for p in sorted((home / "JPEGImages").glob("*")) if p.suffix.lower() in ENDINGS}
-    xmls = {p.stem: p for p in (home / "Annotations").glob("*.xml")}
+    pictures = {p.stem: p for p in sorted((home / options.images).glob("*")) if p.suffix.lower() in ENDINGS}
+    xmls = {p.stem: p for p in (home / options.annotations).glob("*.xml")}
     for files, what, folder, kind, other in (
-        (pictures, "image", "JPEGImages", "annotation", xmls),
-        (xmls, "annotation", "Annotations", "image", pictures),
+        (pictures, "image", options.images, "annotation", xmls),
+        (xmls, "annotation", options.annotations, "image", pictures),
     ):
         missing = [name for name in ids if name not in files]
         if missing:
             has = f"its {kind} is there" if missing[0] in other else f"its {kind} is missing too"
             raise UserError(
                 f"{len(missing)} of the {len(ids)} listed images in '{printable(home)}' have no {what} in {folder}: "
-                f"the first is '{missing[0]}' ({has}). Add them, or remove them from the lists in {LISTS}."
+                f"the first is '{missing[0]}' ({has}). Add them, or remove them from the lists or the annotations."
             )
     return [read_annotation(xmls[name], pictures[name]) for name in ids]
 
