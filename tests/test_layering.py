@@ -84,7 +84,7 @@ def test_training_does_not_evaluate() -> None:
         assert "evaluation" not in rooms(imports(path)), path
 
 
-@pytest.mark.parametrize("words", ["import phinets", "from phinets.cli import main; main(['--help'])"])
+@pytest.mark.parametrize("words", ["import phinets", "from phinets.cli.main import _run; _run(['--help'], False)"])
 def test_nothing_heavy_is_imported_before_it_is_needed(words: str) -> None:
     heavy = ("torch", "torchvision", "matplotlib", "scipy", "numpy", "tyro")
     code = f"{words}\nimport sys; print('HEAVY', [m for m in {heavy} if m in sys.modules])"

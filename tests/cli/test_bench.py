@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from phinets.cli.bench import ACTIONS, CostOptions
+from phinets.cli.command import round_numbers
 from phinets.config.methods import METHODS
 from phinets.reports.cost import paper_costs
 from tests.cli.test_main import said
@@ -54,7 +55,7 @@ def test_the_document_says_what_was_measured_how_and_what_the_paper_has(capsys: 
     ]
     assert all(row["seconds"] > 0 and row["bytes"] > 0 and row["hours_800_epochs"] > 0 for row in rows)
     assert [row["paper"] for row in rows] == [None] * 3 + [
-        paper_costs(128, name) for name in ("simsiam", "x-phinet", "moco-v2")
+        round_numbers(paper_costs(128, name), 6) for name in ("simsiam", "x-phinet", "moco-v2")
     ]
 
 

@@ -22,7 +22,7 @@ from tests.data import making
 Capture = pytest.CaptureFixture[str]
 
 
-class PlugError(Exception):
+class PlugError(BaseException):
     """Somebody pulled the plug."""
 
 

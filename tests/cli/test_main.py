@@ -29,8 +29,8 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--help"])
-    out = capsys.readouterr().out
+    code, out, _ = said(["--help"], capsys)
+    assert code == 0
     assert all(name in out for name in COMMANDS)
 
 

@@ -1,17 +1,19 @@
 """What all commands share: options parsed into dataclasses, actions, and a result."""
 
 import io
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import tyro
 from rich.console import Console
 
 from phinets.config.errors import UserError, look_up
+from phinets.config.plain import flat, to_plain
 
 T = TypeVar("T")
 
@@ -43,34 +45,33 @@ RENAMED_OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse_words(options: type[T], command: str, words: list[str], default: T | None = None) -> T:
-    """Parse the words of a command; options of nested sections have no prefix.
-
-    Args:
-        options: The dataclass whose fields are the options.
-        command: The command's name, e.g. "eval knn".
-        words: What follows the name on the command line.
-        default: The values of options that the words leave out.
-
-    Returns:
-        The options.
-
-    Raises:
-        UserError: A word is no option, a value does not fit, or the dataclass refuses it.
-    """
-    output = io.StringIO()
+    """The options that the words after a command's name give; those of nested sections have no prefix."""
+    output, page = io.StringIO(), io.StringIO()
     defaults = {} if default is None else {"default": default}
-    flat = (tyro.conf.OmitArgPrefixes,)
     try:
-        with redirect_stderr(output):
+        with redirect_stderr(output), redirect_stdout(page) if os.environ.get("NO_COLOR") else nullcontext():
             parse: Any = tyro.cli  # its overloads do not accept a type variable
-            return cast(T, parse(options, prog=f"phinets {command}", args=words, config=flat, **defaults))
+            flags = (tyro.conf.OmitArgPrefixes,)
+            result = parse(options, prog=f"phinets {command}", args=words, config=flags, **defaults)
+        _require_64_bits(result)
+        return cast(T, result)
+    except OverflowError:
+        raise UserError(f"a number is too large. `phinets {command} --help` lists the options.") from None
     except SystemExit as exit_request:
+        print(page.getvalue(), end="")
         own_error = _user_error_behind(exit_request)
         if own_error is not None:
             raise own_error from None
         if exit_request.code:
             raise UserError(_explain(output.getvalue(), options, command, words)) from None
         raise
+
+
+def _require_64_bits(options: object) -> None:
+    for name, value in flat(to_plain(options)).items():
+        numbers = value if isinstance(value, list) else [value]
+        if any(isinstance(number, int) and abs(number) >= 2**63 for number in numbers):
+            raise UserError(f"{name.rpartition('.')[2]} is too large: a whole number must be below 2^63.")
 
 
 def _explain(boxed: str, options: type, command: str, words: list[str]) -> str:
@@ -118,6 +119,17 @@ class Outcome:
     show: Callable[[Console], None]
     """Prints the result on a terminal."""
     exit_code: int = 0
+    digits: int | None = 6
+    """Significant digits of the numbers in JSON; None: all."""
+
+
+def round_numbers(value: Any, digits: int | None) -> Any:
+    """A document with its numbers rounded to significant digits."""
+    if isinstance(value, float) and digits is not None:
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, Mapping):
+        return {key: round_numbers(item, digits) for key, item in value.items()}
+    return [round_numbers(item, digits) for item in value] if isinstance(value, list | tuple) else value
 
 
 def print_lines(console: Console, *lines: str) -> None:
@@ -131,14 +143,11 @@ def show_lines(*lines: str) -> Callable[[Console], None]:
     return lambda console: print_lines(console, *lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One action of a command."""
+class Action(NamedTuple):
+    """An action of a command: its line in the help, and what it does with the words after its name."""
 
     what: str
-    """Its line in the help."""
     run: Callable[[list[str]], Outcome]
-    """Maps the words after the action's name to its result."""
 
 
 def run_action(command: str, actions: Mapping[str, Action], example: str, words: list[str]) -> Outcome:

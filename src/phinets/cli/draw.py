@@ -1,14 +1,16 @@
 """`phinets draw`."""
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from phinets.cli.command import Outcome, parse_words, show_lines
-from phinets.cli.output import require_free, save_figure, save_image
+from phinets.cli.output import FileOptions, require_ending, require_free, save_figure
 from phinets.config.errors import UserError
+from phinets.runtime.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -18,7 +20,7 @@ Figure = Literal["matrix", "tasks", "fast-slow", "forgetting"]
 
 
 @dataclass(frozen=True)
-class Draw:
+class Draw(FileOptions):
     """Draw a picture of the documentation, or of continual runs.
 
     Example: phinets draw shapes --out docs/pictures/shapes.png
@@ -36,10 +38,6 @@ class Draw:
     """The file; its ending is the format. Unset: the picture's name with .png."""
     seed: int = 0
     """For `shapes`: the seed of the images."""
-    overwrite: bool = False
-    """Replace the file."""
-    json: bool = False
-    """Print one JSON document: the picture's path."""
 
 
 def command(words: list[str]) -> Outcome:
@@ -65,8 +63,10 @@ def _draw_shapes(path: Path, seed: int) -> None:
 
     from phinets.data.shapes import contact_sheet
 
-    sheet = Image.fromarray(contact_sheet(seed=seed))
-    save_image(path, sheet.resize((2 * sheet.width, 2 * sheet.height), Image.Resampling.NEAREST))
+    sheet, content = Image.fromarray(contact_sheet(seed=seed)), BytesIO()
+    large = sheet.resize((2 * sheet.width, 2 * sheet.height), Image.Resampling.NEAREST)
+    large.save(content, format=require_ending(path, ["gif", "png", "webp"]))
+    atomic_write(path, content.getvalue())
 
 
 def _continual_figure(runs: tuple[Path, ...], figure: Figure) -> "MatplotlibFigure":

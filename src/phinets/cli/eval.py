@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phinets.cli.command import Action, Outcome, parse_words, run_action, show_lines
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, require_at_least, require_in
 from phinets.config.evaluation import CACHED_PROBE, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
 from phinets.runtime.process import exit_on_interrupt
 
@@ -23,29 +23,34 @@ SPECTRUM_VALUES = 8
 """Values of a spectrum in the printed table; --json has all."""
 
 
-@dataclass(frozen=True)
-class Knn:
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """The options of every action but health."""
+
+    target: Target
+    """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict); for knn and linear also a
+    feature file (.npz, .parquet) of `phinets embed` or `phinets eval features`: split `train` is kNN's bank, `test` the
+    queries."""
+    options: EvalOptions = field(default_factory=EvalOptions)
+    json: bool = False
+    """Print one JSON document: the result, its details, and the protocol in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knn(TargetOptions):
     """kNN accuracy on the test images, with the training images as bank; the same vote as during training.
 
     Example: phinets eval knn runs/first --data cifar10 --num-neighbors 200
     """
 
-    target: Target
-    """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict), or a feature file (.npz,
-    .parquet) of `phinets embed` or `phinets eval features`: split `train` is the bank, `test` the queries."""
     num_neighbors: int | None = None
     """Neighbors that vote; unset: as in the run, else 200, or all where the bank is smaller."""
     temperature: float | None = None
     """Votes weigh exp(cosine / temperature); unset: as in the run, else 0.1."""
-    options: EvalOptions = field(default_factory=EvalOptions)
-    json: bool = False
-    """Print one JSON document: accuracy, k, temperature, protocol."""
 
     def __post_init__(self) -> None:
-        if self.num_neighbors is not None and self.num_neighbors < 1:
-            raise UserError(f"--num-neighbors is {self.num_neighbors}, but must be at least 1. The paper uses 200.")
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            raise UserError(f"temperature is {self.temperature}, but must be above 0. The paper uses 0.1.")
+        require_at_least(self, num_neighbors=1)
+        require_in(self, temperature="(0, inf)")
 
 
 def knn(words: list[str]) -> Outcome:
@@ -66,22 +71,16 @@ def knn(words: list[str]) -> Outcome:
     return _score("knn", accuracy, source.document | {"k": k, "temperature": temperature}, protocol)
 
 
-@dataclass(frozen=True)
-class Linear:
+@dataclass(frozen=True, kw_only=True)
+class Linear(TargetOptions):
     """Accuracy on the test images of a linear classifier on the frozen features.
 
     Example: phinets eval linear runs/first --probe paper --rates 3 10 30
     """
 
-    target: Target
-    """A run folder, one of its checkpoints, a weights file (.safetensors, or a state dict), or a feature file (.npz,
-    .parquet) of `phinets embed` or `phinets eval features`."""
     probe: ProbeName = "cached"
     """`cached`: features once, then logistic regression to convergence. `paper`: epochs of steps on augmented views."""
     paper: PaperProbe = field(default_factory=PaperProbe)
-    options: EvalOptions = field(default_factory=EvalOptions)
-    json: bool = False
-    """Print one JSON document: accuracy, held-out accuracies, protocol."""
 
     def __post_init__(self) -> None:
         if self.probe == "cached" and self.paper != PaperProbe():
@@ -128,21 +127,16 @@ def _listing(accuracies: Mapping[float, float]) -> str:
     return ", ".join(f"{value:g}: {percent:.1f} %" for value, percent in accuracies.items())
 
 
-@dataclass(frozen=True)
-class FineTune:
+@dataclass(frozen=True, kw_only=True)
+class FineTune(TargetOptions):
     """Accuracy on the test images after training all weights on the labels, or on some of them.
 
     Example: phinets eval finetune runs/first --labels 1% --scratch
     """
 
-    target: Target
-    """A run folder, one of its checkpoints, or a weights file (.safetensors, or a state dict)."""
     scratch: bool = False
     """Also train from fresh weights in the same way, for comparison."""
     training: FineTuning = field(default_factory=FineTuning)
-    options: EvalOptions = field(default_factory=EvalOptions)
-    json: bool = False
-    """Print one JSON document: accuracy, that of fresh weights, protocol."""
 
 
 def finetune(words: list[str]) -> Outcome:
@@ -201,8 +195,8 @@ def _show_health(console: Console, report: "HealthReport") -> None:
     console.print(table, highlight=False)
 
 
-@dataclass(frozen=True)
-class Features:
+@dataclass(frozen=True, kw_only=True)
+class Features(TargetOptions):
     """Write train and test features into one file, the format of `phinets embed`, to be evaluated later.
 
     An .npz is read as a memory map, so `eval knn` works on features larger than the memory. An interrupted command
@@ -211,15 +205,10 @@ class Features:
     Example: phinets eval features runs/first --out features.npz && phinets eval knn features.npz --num-neighbors 200
     """
 
-    target: Target
-    """A run folder, one of its checkpoints, or a weights file (.safetensors, or a state dict)."""
     out: Path = Path("features.npz")
     """.npz (paths, splits, labels, classes, features) or .parquet (path, split, label, feature)."""
-    options: EvalOptions = field(default_factory=EvalOptions)
     overwrite: bool = False
     """Replace the file."""
-    json: bool = False
-    """Print one JSON document: the file and its contents."""
 
 
 def features(words: list[str]) -> Outcome:

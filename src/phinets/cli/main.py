@@ -1,10 +1,16 @@
 """The entry point: choose the command; print its result, errors and warnings."""
 
+import errno
 import json
+import os
+import platform
 import sys
+import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import TextIOWrapper
+from tempfile import NamedTemporaryFile
 
 from phinets import __version__
 from phinets.config.errors import StoppedError, UserError, unknown
@@ -41,44 +47,111 @@ Example:
 """
 
 
+FILE_ERRORS = {errno.EACCES, errno.EDQUOT, errno.ENAMETOOLONG, errno.ENOSPC, errno.EPERM, errno.EROFS}
+"""Errors of the file system that are no bugs."""
+
+
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the command that the words name, and exit: 0 for success, 2 for a user error."""
+    """Run the command that the words name, and exit: 0 for success, 2 for a user error, 1 for a bug."""
     words = sys.argv[1:] if words is None else list(words)
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(HELP.format(commands="\n".join(f"  {name:<11}{what}" for name, what in COMMANDS.items())))
-    elif words[0] == "--version":
-        print(f"phinets {__version__}")
-    else:
-        sys.exit(_command(words[0], list(words[1:])))
-
-
-def _command(name: str, words: list[str]) -> int:
-    """Run one command and give its exit code."""
-    share_cores()
-    as_json, quiet = "--json" in words, launch_info().rank > 0
-    warnings.showwarning = _print_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a Latin-1 terminal can't show every letter
     try:
-        if name not in COMMANDS:
-            raise UserError(unknown("command", name, list(COMMANDS)))
-        with exit_on_interrupt():
-            module = import_module(f"phinets.cli.{name}")
-        outcome = module.command(words)
+        code = _exit_code(words)
+        sys.stdout.flush()
+    except OSError as error:
+        code = _drop_output(error)
+    sys.exit(code)
+
+
+def _exit_code(words: list[str]) -> int:
+    """Run the words, print what went wrong, and give the exit code. Only a broken standard output is raised."""
+    as_json = "--json" in words
+    try:
+        return _run(words, as_json)
+    except SystemExit as request:  # --help
+        return int(request.code or 0)
     except (UserError, StoppedError) as error:
-        if not (quiet and error.reported_by_rank_zero):
+        if not (error.reported_by_rank_zero and _rank() > 0):
             _print_error(str(error), as_json)
         return error.exit_code
     except KeyboardInterrupt:
         _print_error("stopped.", as_json)
         return 130
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        text, code = _explain(error, words)
+        _print_error(text, as_json)
+        return code
+
+
+def _run(words: list[str], as_json: bool) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(HELP.format(commands="\n".join(f"  {name:<11}{what}" for name, what in COMMANDS.items())))
+        return 0
+    if words[0] == "--version":
+        print(f"phinets {__version__}")
+        return 0
+    share_cores()
+    quiet = _rank() > 0
+    warnings.showwarning = _print_warning
+    if words[0] not in COMMANDS:
+        raise UserError(unknown("command", words[0], list(COMMANDS)))
+    with exit_on_interrupt():
+        module = import_module(f"phinets.cli.{words[0]}")
+    outcome = module.command(words[1:])
     if quiet:
         return 0
     if as_json:
-        print(json.dumps(outcome.document, ensure_ascii=False))
+        from phinets.cli.command import round_numbers
+
+        print(json.dumps(round_numbers(outcome.document, outcome.digits), ensure_ascii=False))
     else:
         from phinets.reports.progress import PlainConsole
 
         outcome.show(PlainConsole())
     return int(outcome.exit_code)
+
+
+def _rank() -> int:
+    try:
+        return launch_info().rank
+    except ValueError:
+        raise UserError("RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers, as torchrun sets them.") from None
+
+
+def _explain(error: Exception, words: list[str]) -> tuple[str, int]:
+    """A short message for an error that no command expects, and the exit code; a bug gets a report."""
+    first = (str(error).splitlines() or [""])[0]
+    if isinstance(error, OSError) and error.errno in FILE_ERRORS:
+        place = f"'{error.filename}'" if error.filename else "the output"
+        return f"{place} can't be used: {error.strerror}. Choose another place, or change its permissions.", 2
+    if isinstance(error, RuntimeError) and "home directory" in first:  # pathlib
+        return "a path begins with ~NAME, but there is no such user. Write the whole path.", 2
+    from phinets.runtime.devices import is_out_of_memory
+
+    if is_out_of_memory(error):
+        return f"there is not enough memory ({first}). Choose smaller sizes, e.g. --batch, --queue or --buffer.", 2
+    report = "".join(traceback.format_exception(error))
+    about = f"phinets {__version__}, Python {platform.python_version()}, {platform.platform()}\n{words}\n\n"
+    try:
+        with NamedTemporaryFile("wb", prefix="phinets-bug-", suffix=".txt", delete=False) as file:
+            file.write((about + report).encode(errors="replace"))
+    except OSError:
+        return f"internal error: {type(error).__name__}: {first}. A bug report could not be written.", 1
+    return f"internal error: {type(error).__name__}: {first}. Please report it with the file '{file.name}'.", 1
+
+
+def _drop_output(error: OSError) -> int:
+    """Say why standard output can't be written, unless its reader has left; nothing more is written to it."""
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 1
+    print(f"phinets: standard output can't be written: {error.strerror or error}.", file=sys.stderr)
+    return 2
 
 
 def _print_error(text: str, as_json: bool) -> None:

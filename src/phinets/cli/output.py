@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,16 @@ from phinets.runtime.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL.Image import Image
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Options of every action that writes one file."""
+
+    overwrite: bool = False
+    """Replace the file."""
+    json: bool = False
+    """Print one JSON document: the file, and what it shows."""
 
 
 def require_free(path: Path | None, overwrite: bool, option: str = "--out") -> None:
@@ -65,13 +75,6 @@ def save_figure(path: Path, figure: "Figure", dpi: int = 110, colors: int | None
 
         full, content = content, BytesIO()
         Image.open(full).convert("RGB").quantize(colors).save(content, format="png", optimize=True)
-    atomic_write(path, content.getvalue())
-
-
-def save_image(path: Path, image: "Image") -> None:
-    """Write an image of pixels."""
-    content = BytesIO()
-    image.save(content, format=require_ending(path, ["gif", "png", "webp"]))
     atomic_write(path, content.getvalue())
 
 

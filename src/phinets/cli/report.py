@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from phinets.cli.command import Outcome, parse_words, show_lines
-from phinets.cli.output import require_ending, require_free
+from phinets.cli.output import FileOptions, require_ending, require_free
 from phinets.config.errors import UserError
 from phinets.paper.scales import ScaleName
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(FileOptions):
     """Write one offline page: the paper's claims and what runs say about them, tables, figures, and the runs.
 
     Example: phinets report runs/reproduce --out report.html
@@ -33,17 +33,11 @@ class Report:
     """Only these tables and figures; unset: all with results. `phinets reproduce --list` shows all."""
     title: str | None = None
     """The page's title; unset: PhiNets, re-run."""
-    overwrite: bool = False
-    """Replace the file."""
-    json: bool = False
-    """Print one JSON document: the page, its size, and the number of claims by verdict."""
 
     def __post_init__(self) -> None:
         require_ending(self.out, ("html", "htm", "md"))
         if not self.runs:
-            raise UserError(
-                "there are no results to report. Name their folder: phinets report runs/reproduce --out report.html."
-            )
+            raise UserError("name the folder of the results: phinets report runs/reproduce --out report.html.")
 
 
 def command(words: list[str]) -> Outcome:

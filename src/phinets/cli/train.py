@@ -103,9 +103,8 @@ def peek_options(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
     """The values of these options among the words, before the words are parsed."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     for name in names:
-        parser.add_argument(f"--{name}", nargs="?")
-    values = vars(parser.parse_known_args(words)[0])
-    return {name: values[name.replace("-", "_")] for name in names if values[name.replace("-", "_")] is not None}
+        parser.add_argument(f"--{name}", dest=name, nargs="?")
+    return {name: value for name, value in vars(parser.parse_known_args(words)[0]).items() if value is not None}
 
 
 def peek_start(words: list[str], names: tuple[str, ...]) -> dict[str, str]:

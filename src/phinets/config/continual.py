@@ -33,13 +33,11 @@ class StreamOptions:
             raise UserError("--class-order and --order-seed both set the order of the classes. Use one of them.")
         require_at_least(self, order_seed=0)
         by_class = self.tasks is not None or self.class_order or self.order_seed is not None
-        if by_class and (self.task_data or self.split == "domain"):
+        if bool(by_class) + bool(self.task_data) + (self.split == "domain") > 1:
             raise UserError(
-                "--tasks, --class-order and --order-seed split one data set by class; --task-data and --split domain "
-                "already give the tasks. Leave them out."
+                "the tasks are classes of one data set (--tasks, --class-order, --order-seed), its domains (--split "
+                "domain), or one data set each (--task-data). Use one of the three."
             )
-        if self.task_data and self.split == "domain":
-            raise UserError("--task-data already gives the tasks. Leave out --split domain.")
 
     @property
     def by_class(self) -> bool:
@@ -78,10 +76,8 @@ class ReplayOptions:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, buffer=1)
+        require_at_least(self, buffer=1, distil_hidden=1)
         require_in(self, mixup_alpha="(0, inf)", distil_weight="(0, inf)")
-        if any(width < 1 for width in self.distil_hidden):
-            raise UserError(f"distil_hidden is {self.distil_hidden}, but widths are whole numbers above 0, e.g. 2048.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +92,8 @@ class ReadoutOptions:
     """Evaluations in each task, evenly spaced; the last one, at its end, is the matrix's row."""
 
     def __post_init__(self) -> None:
-        if not self.readouts:
-            raise UserError("readouts is empty. Name at least one: task-knn, task-linear, class-knn, class-linear.")
-        if len(set(self.readouts)) < len(self.readouts):
-            raise UserError(f"readouts names one twice: {' '.join(self.readouts)}. Name each once.")
+        if not self.readouts or len(set(self.readouts)) < len(self.readouts):
+            raise UserError(f"readouts is '{' '.join(self.readouts)}', but must name one or more, each once.")
         require_at_least(self, evals_per_task=1)
 
 

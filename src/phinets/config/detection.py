@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in, require_seed
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in
 from phinets.config.methods import EncoderName
-from phinets.config.run import SaveOptions
+from phinets.config.run import SEEDS, SaveOptions
 from phinets.config.views import Channels
 
 MetricName = Literal["coco", "voc07", "voc12"]
@@ -67,11 +67,9 @@ class ImageOptions:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, train_images=1, test_images=1, test_side=MIN_SIDE)
-        if not self.train_sides or min(self.train_sides) < MIN_SIDE:
-            raise UserError(
-                f"train_sides is {self.train_sides}, but needs one or more lengths ≥ {MIN_SIDE}, e.g. 480 800."
-            )
+        require_at_least(self, train_images=1, test_images=1, test_side=MIN_SIDE, train_sides=MIN_SIDE)
+        if not self.train_sides:
+            raise UserError("train_sides names no length. Give e.g. 480 800.")
         require_at_least(self, max_side=max(*self.train_sides, self.test_side))
         require_in(self, flip="[0, 1]")
         if self.test_share is not None:
@@ -133,10 +131,8 @@ class DetectorOptimization:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, iterations=1, batch=1, weight_decay=0, warmup_steps=0)
-        require_in(self, lr="(0, 10]", momentum="[0, 1)")
-        if min(self.milestones, default=0) < 0:
-            raise UserError(f"milestones is {self.milestones}, but steps are counted from 0.")
+        require_at_least(self, iterations=1, batch=1, warmup_steps=0, milestones=0)
+        require_in(self, lr="(0, 10]", momentum="[0, 1)", weight_decay="[0, 1000]")
 
     @property
     def peak_lr(self) -> float:
@@ -201,7 +197,7 @@ class DetectionConfig:
                 f"a batch of {self.training.batch} can't be split into {self.compute.accumulate} equal micro-batches. "
                 "Use an --accumulate that divides --batch."
             )
-        require_seed(self.seed)
+        require_in(self, seed=SEEDS)
 
     def describe(self) -> str:
         """The training in words."""

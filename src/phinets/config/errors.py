@@ -42,27 +42,22 @@ def require_finite(value: Any) -> None:
 
 
 def require_at_least(value: Any, **least: float) -> None:
-    """Refuse fields of a dataclass that are below a minimum; None is allowed."""
+    """Refuse fields of a dataclass that are below a minimum; None is allowed. Of a tuple every number counts."""
     for name, smallest in least.items():
         number = getattr(value, name)
-        if number is not None and number < smallest:
+        numbers = number if isinstance(number, tuple) else (number,)
+        if any(each is not None and each < smallest for each in numbers):
             raise UserError(f"{name} is {number}, but must be at least {smallest}.")
 
 
 def require_in(value: Any, **intervals: str) -> None:
-    """Refuse fields of a dataclass that are outside an interval such as "[0, 1)"."""
+    """Refuse fields of a dataclass that are outside an interval such as "[0, 1)"; None is allowed."""
     for name, interval in intervals.items():
         number = getattr(value, name)
         low, high = (float(end) for end in interval[1:-1].split(","))
         is_end = (number == low and interval[0] == "[") or (number == high and interval[-1] == "]")
-        if not (low < number < high or is_end):
+        if number is not None and not (low < number < high or is_end):
             raise UserError(f"{name} is {number}, but must be in {interval}.")
-
-
-def require_seed(seed: int) -> None:
-    """Refuse a seed that no generator takes."""
-    if not 0 <= seed < 2**63:
-        raise UserError(f"the seed is {seed}, but must be a whole number from 0 to 2^63 − 1.")
 
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:

@@ -31,10 +31,8 @@ class PaperProbe:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        if not self.rates or len(set(self.rates)) < len(self.rates):
-            raise UserError(f"the rates are {self.rates}, but they must be one or more different numbers, e.g. 30.")
-        if not 0 < min(self.rates) <= max(self.rates) < 1e4:
-            raise UserError(f"the rates are {self.rates}, but a learning rate must be in (0, 10000).")
+        if not self.rates or len(set(self.rates)) < len(self.rates) or not 0 < min(self.rates) <= max(self.rates) < 1e4:
+            raise UserError(f"the rates are {self.rates}, but must be different numbers in (0, 10000), e.g. 30.")
         require_at_least(self, epochs=1, batch=2)
         require_in(self, momentum="[0, 1)")
 
@@ -67,8 +65,8 @@ class FineTuning:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, epochs=1, batch=2, weight_decay=0)
-        require_in(self, lr="(0, 10000)", head_lr="(0, 10000)", momentum="[0, 1)")
+        require_at_least(self, epochs=1, batch=2)
+        require_in(self, lr="(0, 10000)", head_lr="(0, 10000)", momentum="[0, 1)", weight_decay="[0, 1000]")
 
     def describe(self, batch: int) -> str:
         """The training in words, with the batch size used."""
@@ -145,7 +143,7 @@ class HealthOptions:
     """Which images and which encoder the health metrics use."""
 
     images: int = 512
-    """Number of training images, in two views each."""
+    """Number of training images, in two views each; all pairs are compared."""
     encoder: EncoderName = "fast"
     """The encoder of codes and features: fast (trained by gradients) or slow (its moving average)."""
     data: str | None = None
@@ -154,5 +152,4 @@ class HealthOptions:
     """The folder of all data sets; unset: the run's."""
 
     def __post_init__(self) -> None:
-        if not 2 <= self.images <= 10_000:
-            raise UserError(f"images is {self.images}, but must be 2 to 10,000, e.g. 512: all pairs are compared.")
+        require_in(self, images="[2, 10000]")

@@ -30,18 +30,14 @@ class ExportOptions:
     with_preprocessing: bool = False
     """onnx: take uint8 RGB images, 0 to 255, and normalize them. Otherwise the input is normalized floats."""
     opset: int = 18
-    """onnx: the version of ONNX's operators; 18 is the exporter's default."""
+    """onnx: the version of ONNX's operators; torch's exporter writes 18, its default, and above."""
     configs: Path | None = None
     """detectron2: the folder for the configuration files; unset: beside the weights, named after them."""
 
     def __post_init__(self) -> None:
         if self.views is not None:
             look_up("view plan", self.views, PLANS)
-        require_at_least(self, image_size=8)
-        if self.opset < 18:
-            raise UserError(
-                f"opset is {self.opset}, but torch's exporter writes 18 and above. Leave it out, or raise it."
-            )
+        require_at_least(self, image_size=8, opset=18)
 
     def require_supported(self, target: str, supported: tuple[str, ...]) -> None:
         """Refuse an option of another target."""

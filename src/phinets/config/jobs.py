@@ -95,9 +95,8 @@ class RunJob(Job):
         return {**self.to_plain(), "run": learning_settings(self.run.resolved)}
 
     def describe(self) -> str:
-        run = self.run
-        decay = f"wd {run.optimization.weight_decay:g}"
-        return f"{self.kind} {run.method} on {run.data}, batch {run.batch}, {decay}, seed {run.seed}"
+        run, decay = self.run, self.run.optimization.weight_decay
+        return f"{self.kind} {run.method} on {run.data}, batch {run.batch}, wd {decay:g}, seed {run.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

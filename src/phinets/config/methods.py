@@ -178,15 +178,14 @@ class LearnerOptions:
     def __post_init__(self) -> None:
         require_finite(self)
         require_in(self, beta="[0, 1]", temperature="(0, inf)")
-        require_at_least(self, queue=1, off_diagonal=0)
+        require_at_least(self, queue=1, off_diagonal=0, projector=1, h_hidden=1, g_hidden=1)
         if self.sim1_weight < 0 or self.sim2_weight < 0 or self.sim1_weight + self.sim2_weight == 0:
             raise UserError(
                 f"the weights of Sim-1 and Sim-2 are {self.sim1_weight} and {self.sim2_weight}: neither may be "
                 "negative and one must be above 0."
             )
-        for name, widths in (("projector", self.projector), ("h_hidden", self.h_hidden), ("g_hidden", self.g_hidden)):
-            if widths is not None and (any(w < 1 for w in widths) or (name == "projector" and not widths)):
-                raise UserError(f"{name} is {widths}, but widths are whole numbers above 0, e.g. 2048 2048.")
+        if self.projector == ():
+            raise UserError("projector names no layer. Give one width or more, e.g. 2048 2048.")
 
 
 def require_work(value: Method, options: LearnerOptions) -> None:

@@ -107,7 +107,8 @@ def _scalar(hint: type, item: Any, where: str) -> Any:
             pass
     if hint is int and isinstance(item, float) and item.is_integer():
         return int(item)
-    if isinstance(item, hint) and not (hint is int and isinstance(item, bool)):
+    is_huge = isinstance(item, int) and not -(2**63) <= item < 2**63
+    if isinstance(item, hint) and not (hint is int and (isinstance(item, bool) or is_huge)):
         return item
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    names = {int: "a whole number below 2^63", float: "a number", str: "text", bool: "true or false"}
     raise UserError(f"'{where}' is {item!r} in the config. It must be {names.get(hint, hint.__name__)}.")

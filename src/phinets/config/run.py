@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
-from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in, require_seed
+from phinets.config.errors import UserError, look_up, require_at_least, require_finite, require_in
 from phinets.config.methods import (
     EncoderName,
     LearnerOptions,
@@ -23,6 +23,8 @@ from phinets.config.plain import to_plain, without
 from phinets.config.views import PLANS, ViewPlan
 
 HealthMetric = Literal["alignment", "spectrum", "stable-rank", "slow-gap"]
+SEEDS = "[0, 9223372036854775808)"
+"""The seeds of torch's generators: 0 to 2^63 − 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +76,8 @@ class Optimization:
 
     def __post_init__(self) -> None:
         require_finite(self)
-        require_at_least(self, weight_decay=0, warmup_epochs=0)
-        require_in(self, lr="(0, 1000]", momentum="[0, 1)")
+        require_at_least(self, warmup_epochs=0)
+        require_in(self, lr="(0, 1000]", momentum="[0, 1)", weight_decay="[0, 1000]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +172,7 @@ class SaveOptions:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|steps?)", self.checkpoint_every.strip())
         seconds = match is not None and match[2] == "s"
         if match is None or float(match[1]) == 0 or not (seconds or match[1].isdigit()):
-            raise UserError(
-                f"checkpoint_every is '{self.checkpoint_every}', but must be a time such as 300s or a number of steps "
-                "such as 200steps."
-            )
+            raise UserError(f"checkpoint_every is '{self.checkpoint_every}', but must be e.g. 300s or 200steps.")
         return (float(match[1]), None) if seconds else (None, int(match[1]))
 
 
@@ -220,7 +219,7 @@ class TrainConfig(ABC):
                 f"a batch of {self.batch} can't be divided into {self.compute.accumulate} equal micro-batches of at "
                 "least two images. Use an --accumulate that divides --batch."
             )
-        require_seed(self.seed)
+        require_in(self, seed=SEEDS)
 
     def _require_slow_encoder(self) -> None:
         """Refuse to evaluate a slow encoder that the method does not have."""

@@ -67,9 +67,7 @@ class Augmentation:
             if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
                 raise UserError(f"{field} is {bounds}, but must be (low, high) with 0 < low ≤ high.")
         if self.crop_scale[1] > 1:
-            raise UserError(
-                f"crop_scale is {self.crop_scale}, but a crop is at most the whole image: end at 1 or below."
-            )
+            raise UserError(f"crop_scale is {self.crop_scale}, but a crop is at most the whole image: end at 1.")
         if self.interpolation not in ("bilinear", "bicubic"):
             raise UserError(f"interpolation is '{self.interpolation}', but must be 'bilinear' or 'bicubic'.")
         if len(self.jitter) != 4 or min(self.jitter) < 0 or self.jitter[3] > 0.5:
@@ -100,7 +98,7 @@ class ViewPlan:
         second = self.first if self.second == "first" else self.second
         views = [v.describe() if v else "the image itself" for v in (self.first, second)]
         text = f"both views: {views[0]}" if views[0] == views[1] else f"first: {views[0]}; second: {views[1]}"
-        return f"{text}; anchor: {self.anchor}"
+        return f"{text}; anchor: {self.anchor}; mean {' '.join(f'{value:.3f}' for value in self.mean)}"
 
     def __post_init__(self) -> None:
         if self.anchor not in ("plain", "resize-crop"):

@@ -16,7 +16,7 @@ def pick_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()  # fails on a device without memory, such as meta
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, ImportError, AttributeError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"the device '{name}' can't be used here ({first}). Use --device auto, or cpu.") from error
     return device

@@ -1,7 +1,7 @@
 """`phinets dynamics`: equilibria, bifurcations, basins, phase portraits and matrix flows of the linear theory."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from phinets.cli.dynamics.eigenvalues import basins_command, bifurcations_comman
 from phinets.cli.dynamics.matrix import flow_command, train_command
 from phinets.cli.dynamics.options import VERSIONS
 from phinets.cli.dynamics.portrait import explore_command, portrait_command
-from phinets.config.errors import UserError
+from phinets.config.errors import require_in
 
 if TYPE_CHECKING:
     from phinets.dynamics.claims import ClaimCheck
@@ -37,8 +37,7 @@ class CheckPaper:
     """Print one JSON document: every statement with its verdicts, its conditions and all numbers."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sigma2 < float("inf"):
-            raise UserError(f"sigma2 is {self.sigma2}, but must be a finite number, 0 or more.")
+        require_in(self, sigma2="[0, inf)")
 
 
 def _check_paper(words: list[str]) -> Outcome:
@@ -88,4 +87,5 @@ ACTIONS: Mapping[str, Action] = {
 
 def command(words: list[str]) -> Outcome:
     """Run one of the actions."""
-    return run_action("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)
+    outcome = run_action("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)
+    return replace(outcome, digits=None)

@@ -10,14 +10,12 @@ from rich.console import Console
 
 from phinets.cli.command import Outcome, parse_words, print_lines
 from phinets.cli.dynamics.options import BOX, FlowOptions, SystemOptions, print_table
-from phinets.cli.output import require_ending, require_free, save_figure
+from phinets.cli.output import FileOptions, require_ending, require_free, save_figure
 
 if TYPE_CHECKING:
     from phinets.dynamics.basins import Basins
     from phinets.dynamics.bifurcations import Bifurcations
     from phinets.dynamics.equilibria import Equilibrium
-
-MAP_FORMATS = ("png", "svg", "pdf", "npz")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def _gamma(point: "Equilibrium", digits: int) -> str:
 
 
 @dataclass(frozen=True)
-class BifurcationOptions(SystemOptions):
+class BifurcationOptions(FileOptions, SystemOptions):
     """Every weight decay at which equilibria appear or change their kind, and the number of sinks between them.
 
     The paper's names STRONG, MEDIUM, LIGHT and WEAK mean only the number of sinks with ψ > 0 and ψ < 0.
@@ -73,8 +71,6 @@ class BifurcationOptions(SystemOptions):
     figure: Literal["diagram", "map"] = "diagram"
     """diagram: every equilibrium over ρ. map: the number of sinks at each ρ and each σ² up to 5. With rho-min 0 both
     begin at ρ = 1e-5, or at a thousandth of rho-max if that is less."""
-    overwrite: bool = False
-    """Replace the file."""
     json: bool = False
     """Print one JSON document: bifurcations by falling ρ, and the number of sinks in each interval between them."""
 
@@ -111,7 +107,7 @@ def _show_bifurcations(console: Console, diagram: "Bifurcations") -> None:
 
 
 @dataclass(frozen=True)
-class BasinOptions(FlowOptions):
+class BasinOptions(FileOptions, FlowOptions):
     """Which sink each starting point of a box ends in, and the share that does not collapse, beside SimSiam's.
 
     Example: phinets dynamics basins --rho 0.08 --box -0.2 0.6 -0.5 1.5 --out basins.png
@@ -128,8 +124,6 @@ class BasinOptions(FlowOptions):
     out: Path | None = None
     """Draw the map into this file (.png, .svg, .pdf), or write its numbers (.npz): psi, gamma, labels (one row per γ;
     −1: undecided) and the sinks."""
-    overwrite: bool = False
-    """Replace the file."""
     json: bool = False
     """Print one JSON document: the sinks with the share of starts that end in each, and SimSiam's shares."""
 
@@ -139,7 +133,7 @@ def basins_command(words: list[str]) -> Outcome:
     options = parse_words(BasinOptions, "dynamics basins", words)
     require_free(options.out, options.overwrite)
     if options.out is not None:
-        require_ending(options.out, MAP_FORMATS)
+        require_ending(options.out, ("png", "svg", "pdf", "npz"))
     from phinets.dynamics.basins import Box, basins, simsiam_basins
 
     system, box = options.flow(), Box(**dict(zip(BOX, options.box, strict=True)))

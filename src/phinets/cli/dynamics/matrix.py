@@ -8,8 +8,8 @@ from rich.console import Console
 
 from phinets.cli.command import Outcome, parse_words, print_lines
 from phinets.cli.dynamics.options import MatrixFlowOptions, print_table
-from phinets.cli.output import require_free, save_figure
-from phinets.config.errors import UserError
+from phinets.cli.output import FileOptions, require_free, save_figure
+from phinets.config.errors import UserError, require_in
 
 if TYPE_CHECKING:
     from phinets.dynamics.matrix_trajectories import FlowComparison
@@ -24,7 +24,7 @@ MOST_STEPS = 2_000_000
 
 
 @dataclass(frozen=True)
-class FlowOptions(MatrixFlowOptions):
+class FlowOptions(FileOptions, MatrixFlowOptions):
     """Integrate a matrix flow: commutators, the parabola, symmetry, and eigenvalues beside the reduced equations.
 
     Example: phinets dynamics flow --rho 0.03 --dim 4 --input-dim 6 --seed 1 --time 400 --out flow.png
@@ -34,15 +34,12 @@ class FlowOptions(MatrixFlowOptions):
     """Length of the trajectory, above 0; unset: 10/ρ, at most 1e6."""
     out: Path | None = None
     """Draw the trajectory into this file: .png, .svg or .pdf."""
-    overwrite: bool = False
-    """Replace the file."""
     json: bool = False
     """Print one JSON document: the table, the decay rates and the error of the reduced equations."""
 
     def __post_init__(self) -> None:
         MatrixFlowOptions.__post_init__(self)
-        if self.time is not None and not 0 < self.time < float("inf"):
-            raise UserError(f"time is {self.time}, but must be a finite number above 0; 10/rho is {10 / self.rho:g}.")
+        require_in(self, time="(0, inf)")
 
 
 def flow_command(words: list[str]) -> Outcome:
@@ -144,12 +141,9 @@ class TrainOptions(MatrixFlowOptions):
 
     def __post_init__(self) -> None:
         MatrixFlowOptions.__post_init__(self)
-        if not 0 < self.time < float("inf"):
-            raise UserError(f"time is {self.time}, but must be a finite number above 0.")
+        require_in(self, time="(0, inf)", halvings="[0, 40]")
         if not 0 < self.rate <= self.time:
             raise UserError(f"rate is {self.rate}, but must be above 0 and at most the time, {self.time:g}.")
-        if self.halvings < 0:
-            raise UserError(f"halvings is {self.halvings}, but must be 0 or more.")
         if self.time / self.rate * 2**self.halvings > MOST_STEPS:
             raise UserError(
                 f"the smallest learning rate, {self.rate / 2**self.halvings:g}, needs more than {MOST_STEPS:,} steps. "

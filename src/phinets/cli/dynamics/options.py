@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from phinets.cli.command import print_lines
-from phinets.config.errors import UserError, look_up
+from phinets.config.errors import UserError, look_up, require_at_least
 
 if TYPE_CHECKING:
     from phinets.dynamics.equilibria import AnySystem
@@ -128,8 +128,7 @@ class MatrixFlowOptions(ParameterOptions):
 
     def __post_init__(self) -> None:
         self.flow()
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}, but must be 0 or more.")
+        require_at_least(self, seed=0)
         conflicts = [name for name, default in RANDOM_START.items() if getattr(self, name) != default]
         if self.start is not None and conflicts:
             option = conflicts[0].replace("_", "-")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from phinets.cli.command import Outcome, parse_words, show_lines
 from phinets.cli.dynamics.options import BOX, SystemOptions
-from phinets.cli.output import require_ending, require_free, save_figure
+from phinets.cli.output import FileOptions, require_ending, require_free, save_figure
 from phinets.config.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SYSTEMS: Mapping[FigureName, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class PortraitOptions(SystemOptions):
+class PortraitOptions(FileOptions, SystemOptions):
     """Draw the phase portrait: stream lines, nullclines, equilibria, borders of basins and trajectories.
 
     Example: phinets dynamics portrait --rho 0.03 --start 0.08 0.5 --out portrait.svg
@@ -43,19 +43,18 @@ class PortraitOptions(SystemOptions):
     """Where trajectories start: pairs of ψ and γ. Unset: a few; the paper's 0.08 0.5 for the comparison."""
     out: Path = Path("portrait.png")
     """The file: .png, .svg or .pdf."""
-    overwrite: bool = False
-    """Replace the file."""
-    json: bool = False
-    """Print one JSON document: the path of the picture, and the equilibria that it shows."""
 
     def __post_init__(self) -> None:
+        from phinets.dynamics.basins import FARTHEST
+
         SystemOptions.__post_init__(self)
         if self.rho is not None:
             self.flow_at(self.rho)
             if self.figure in ("regimes", "line"):
                 raise UserError(f"--figure {self.figure} has its own weight decays. Leave --rho {self.rho} out.")
-        if self.start:
-            self._require_near_starts()
+        for psi, gamma in self.start:
+            if not (abs(psi) <= FARTHEST and abs(gamma) <= FARTHEST):  # neither holds for NaN
+                raise UserError(f"--start {psi:g} {gamma:g} is too far out: give finite numbers within ±{FARTHEST:g}.")
         if self.figure == "regimes" and (self.box or self.start):
             raise UserError("--figure regimes has its own boxes and starts. Leave --box and --start out.")
         if self.system not in SYSTEMS[self.figure]:
@@ -63,13 +62,6 @@ class PortraitOptions(SystemOptions):
                 f"--figure {self.figure} can't show {self.system}, only "
                 f"{' or '.join(SYSTEMS[self.figure])}. Give --system {SYSTEMS[self.figure][0]}."
             )
-
-    def _require_near_starts(self) -> None:
-        from phinets.dynamics.basins import FARTHEST
-
-        for psi, gamma in self.start:
-            if not (abs(psi) <= FARTHEST and abs(gamma) <= FARTHEST):  # neither holds for NaN
-                raise UserError(f"--start {psi:g} {gamma:g} is too far out: give finite numbers within ±{FARTHEST:g}.")
 
 
 def portrait_command(words: list[str]) -> Outcome:
@@ -109,7 +101,7 @@ def _draw(options: PortraitOptions) -> "tuple[Figure, Sequence[PhiNet | SimSiam]
 
 
 @dataclass(frozen=True)
-class ExploreOptions:
+class ExploreOptions(FileOptions):
     """Write an interactive page that works offline: PhiNet beside SimSiam, sliders for ρ and σ², trajectories by click.
 
     Example: phinets dynamics explore --out explorer.html
@@ -117,10 +109,6 @@ class ExploreOptions:
 
     out: Path = Path("explorer.html")
     """The file, for a browser."""
-    overwrite: bool = False
-    """Replace the file."""
-    json: bool = False
-    """Print one JSON document: the path of the page, and its size in bytes."""
 
     def __post_init__(self) -> None:
         require_ending(self.out, ("html", "htm"))

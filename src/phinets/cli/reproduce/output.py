@@ -1,6 +1,6 @@
 """What `phinets reproduce` prints and writes: progress, tables and claims as JSON and as files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -88,15 +88,6 @@ def document(outcomes: Sequence[TargetResult]) -> list[dict[str, Any]]:
     ]
 
 
-def failure_rows(results: Mapping[str, Result]) -> list[dict[str, Any]]:
-    """Which jobs failed, and why."""
-    return [
-        {"key": name, "job": result.job.to_plain(), "reason": result.failed}
-        for name, result in results.items()
-        if result.failed is not None
-    ]
-
-
 def _attributes(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
@@ -121,13 +112,12 @@ def _claim(outcome: ClaimResult) -> dict[str, Any]:
 
 def require_files_free(folder: Path | None, targets: Sequence[Target], scale: Scale, overwrite: bool) -> None:
     """Refuse existing files of --out before anything runs."""
-    if folder is None:
+    if folder is None or not folder.exists():
         return
-    if folder.exists() and not folder.is_dir():
+    if not folder.is_dir():
         raise UserError(f"--out '{folder}' is a file, but the tables need a folder. Choose another --out.")
     for name in (name for target in targets for name in _names(target, scale)):
-        if folder.is_dir():
-            require_free(folder / name, overwrite)
+        require_free(folder / name, overwrite)
 
 
 def _names(target: Target, scale: Scale) -> list[str]:
