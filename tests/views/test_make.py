@@ -249,3 +249,7 @@ def test_who_looks_at_one_view_gets_the_first_twice_for_the_price_of_one() -> No
     single = make_views(images, replace(plan, second="first"), random_stream(0), anchor=None)
     assert single.second is single.first
     assert torch.equal(single.first, pair.first)
+
+
+def test_the_description_tells_every_plan_from_every_other() -> None:
+    assert len({plan.describe() for plan in PLANS.values()}) == len(PLANS)

@@ -102,10 +102,7 @@ def _natural(path: str | Path) -> tuple[list[list[str | int]], str]:
 
 
 def decode_square(path: str | Path, side: int, max_pixels: int | None = None) -> NDArray[np.uint8]:
-    """The picture in a file as uint8 (3, side, side), or UnusableError.
-
-    It is decoded at its full size, so that it has the same features as a picture that was decoded before.
-    """
+    """The picture in a file as uint8 (3, side, side), or UnusableError; decoded at full size, as if it was opened."""
     return center(open_picture(path, max_pixels=max_pixels), side)
 
 
