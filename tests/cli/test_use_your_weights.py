@@ -65,7 +65,7 @@ def test_every_block_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_commands_for_other_data_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
     texts = [text for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if kind == "text"]
     lines = [shlex.split(line, comments=True) for text in texts for line in text.splitlines()]
-    assert len(lines) == 7
+    assert lines
     for program, name, *words in lines:
         assert program == "phinets"
         shown = said([name, "--help"], capsys)[1]
