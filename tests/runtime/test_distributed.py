@@ -124,8 +124,8 @@ def test_a_team_that_is_told_to_stop_keeps_its_step_and_goes_on(tmp_path: Path, 
     assert said.count("stopped by SIGTERM after step") == 1
     assert f"up to step {newest(folder)['step']} " in said
     again = together("--resume", folder, "--json")
-    out, _ = again.communicate(timeout=200)
-    assert again.returncode == 0
+    out, err = again.communicate(timeout=200)
+    assert again.returncode == 0, err
     assert out.count('"steps": 80') == 1
     assert_same_run(folder, alone)
 

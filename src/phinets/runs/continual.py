@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Self
 
@@ -59,17 +60,18 @@ class Continual:
         )
         return frozenset((*schedule.starts, *within))
 
-    def online_knn(self, encoder: nn.Module) -> float | None:
+    def online_knn(self, encoder: nn.Module, done: int) -> float | None:
         """The mean of task-wise kNN on few images of each task."""
-        return self.evaluator.online_knn(encoder)
+        return self._evaluator_during(self.run_parts.schedule.task_at(done - 1)).online_knn(encoder)
 
     def evaluate_between(self, step: int) -> list[Row]:
         """Evaluate every task; before an appended task also with the untrained encoder, which has not seen it yet."""
-        schedule = self.run_parts.schedule
-        planned = len(schedule.tasks) - len(self.config.appended)
-        appended = step in schedule.starts and schedule.task_at(step) >= planned
-        untrained = untrained_learner(self.config, self.run_parts.train_state.learner) if appended else None
-        return [*self._rows(step), *(self._rows(0, untrained) if untrained is not None else [])]
+        schedule, learner = self.run_parts.schedule, self.run_parts.train_state.learner
+        task = schedule.task_at(step)
+        rows = self._rows(step, learner, task)
+        if step in schedule.starts and task >= self._planned:
+            rows += self._rows(0, untrained_learner(self.config, learner), task)
+        return rows
 
     def begin_task(self, step: int) -> None:
         """Tell the learner that a task begins."""
@@ -79,7 +81,7 @@ class Continual:
 
     def final_rows(self) -> list[Row]:
         """Evaluate every task after the last."""
-        return self._rows(self.run_parts.schedule.total)
+        return self._rows(self.run_parts.schedule.total, self.run_parts.train_state.learner, len(self.stream.tasks) - 1)
 
     def record(self, result: RunResult) -> ContinualRecord:
         """The record, with its summary."""
@@ -89,25 +91,28 @@ class Continual:
         """The matrix, each task over time, fast beside slow."""
         return run_pictures(record)
 
-    def _rows(self, done: int, learner: Learner | None = None) -> list[Row]:
-        """Rows of the journal: every readout of every encoder after `done` steps."""
+    @property
+    def _planned(self) -> int:
+        """The number of tasks without appended ones."""
+        return len(self.stream.tasks) - len(self.config.appended)
+
+    def _evaluator_during(self, task: int) -> TaskEvaluator:
+        """The evaluator of the tasks that the run had during a task: tasks appended later are not among them."""
+        tasks = self.stream.tasks[: max(self._planned, task + 1)]
+        return replace(self.evaluator, stream=replace(self.stream, tasks=tasks))
+
+    def _rows(self, done: int, learner: Learner, current: int) -> list[Row]:
+        """Rows of the journal: every readout of every encoder after `done` steps, during task `current`."""
         schedule = self.run_parts.schedule
         task, share = _progress(schedule, done)
         place = {"kind": "task-eval", "step": done, "epoch": schedule.epochs(done), "task": task, "share": share}
-        learner = learner or self.run_parts.train_state.learner
-        evaluate = self._baseline_accuracies if done == 0 else self.evaluator.evaluate
+        evaluator = self._evaluator_during(current)
+        evaluate = partial(_baseline_accuracies, evaluator) if done == 0 else evaluator.evaluate
         return [
             {**place, "readout": readout, "encoder": name, "accuracies": list(accuracies)}
             for name in self.config.encoders
             for readout, accuracies in evaluate(learner.encoder(name), task).items()
         ]
-
-    def _baseline_accuracies(self, encoder: nn.Module, tasks_seen: int) -> dict[Readout, Accuracies]:
-        """The accuracies before training, which the runs of one process share."""
-        own = self.evaluator
-        image_sets = [part for task in self.stream.tasks for part in (task.eval_train, task.test)]
-        rules = (tasks_seen, own.evaluation, own.reading)
-        return cached_baseline(lambda: own.evaluate(encoder, tasks_seen), own.extractor, image_sets, encoder, rules)
 
     def _summary(self, result: RunResult) -> ContinualSummary:
         config, tasks = self.config, self.stream.tasks
@@ -130,13 +135,21 @@ class Continual:
         later = zip(names[len(names) - len(config.appended) :], config.appended, strict=True)
         appended = "".join(f", then {name} × {task.epochs} epochs" for name, task in later)
         warmup = f" after a warm-up of {rate.warmup_epochs:g} epochs" * bool(rate.warmup_epochs)
-        planned = len(self.stream.tasks) - len(config.appended)
         return (
-            f"{config.strategy}; {planned} tasks × {config.epochs_per_task} epochs{appended}, batch {config.batch}; "
-            f"one optimizer, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each task; weight "
+            f"{config.strategy}; {self._planned} tasks × {config.epochs_per_task} epochs{appended}, batch "
+            f"{config.batch}; one optimizer, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each task; weight "
             f"decay {rate.weight_decay:g}; seed {config.seed}, n = 1; forgetting: max as in the paper, diag as in "
             "UCL's code"
         )
+
+
+def _baseline_accuracies(evaluator: TaskEvaluator, encoder: nn.Module, tasks_seen: int) -> dict[Readout, Accuracies]:
+    """The accuracies before training, which the runs of one process share."""
+    image_sets = [images for task in evaluator.stream.tasks for images in (task.eval_train, task.test)]
+    rules = (tasks_seen, evaluator.evaluation, evaluator.reading)
+    return cached_baseline(
+        lambda: evaluator.evaluate(encoder, tasks_seen), evaluator.extractor, image_sets, encoder, rules
+    )
 
 
 def _task_images(config: ContinualConfig, tasks: Stream) -> list[TaskImages]:

@@ -26,14 +26,14 @@ class Monitor:
         evals = (row for row in past if row["kind"] == "eval")
         self._collapse_reported = any(health_from_row(row).verdict == "collapsed" for row in evals)
 
-    def evaluate(self, codes: Tensor) -> tuple[dict[str, Any], str | None]:
+    def evaluate(self, done: int, codes: Tensor) -> tuple[dict[str, Any], str | None]:
         """kNN, collapse meter and health metrics; and an explanation, the first time the codes have collapsed."""
         meter = health(codes)
         explanation = None
         if meter.verdict == "collapsed" and not self._collapse_reported:
             self._collapse_reported = True
             explanation = diagnosis(self.run_parts.config, meter.verdict, meter.spread, meter.effective_rank)
-        knn = {f"knn{end}": self.kind.online_knn(f) for end, f in self.run_parts.evaluated_encoders.items()}
+        knn = {f"knn{end}": self.kind.online_knn(f, done) for end, f in self.run_parts.evaluated_encoders.items()}
         metrics: dict[str, Any] = {name: value for name, value in knn.items() if value is not None}
         metrics |= {name: getattr(meter, name) for name in HEALTH_FIELDS}
         names = self.run_parts.config.evaluation.health_metrics

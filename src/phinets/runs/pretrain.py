@@ -42,7 +42,7 @@ class Pretrain:
         boundaries = frozenset({min(1, run_parts.schedule.total - 1)})
         return cls(config=config, run_parts=run_parts, evaluator=evaluator, boundaries=boundaries)
 
-    def online_knn(self, encoder: nn.Module) -> float | None:
+    def online_knn(self, encoder: nn.Module, done: int) -> float | None:
         """kNN on few images."""
         return self.evaluator.online_knn(encoder)
 

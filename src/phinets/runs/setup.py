@@ -113,8 +113,8 @@ class RunKind(Protocol[R]):
     def boundaries(self) -> frozenset[int]:
         """The steps before which `evaluate_between` and `begin_task` are called."""
 
-    def online_knn(self, encoder: nn.Module) -> float | None:
-        """kNN accuracy on few images, for evaluations during training; None without labels."""
+    def online_knn(self, encoder: nn.Module, done: int) -> float | None:
+        """kNN accuracy on few images after `done` steps, for evaluations during training; None without labels."""
 
     def evaluate_between(self, step: int) -> list[Row]:
         """Evaluate at a boundary."""

@@ -252,7 +252,7 @@ class Trainer(BaseTrainer, Generic[R]):
 
     def evaluate(self, done: int, codes: Tensor) -> None:
         """Evaluate the learner in the first process and write the `eval` row."""
-        metrics, explanation = self._monitor.evaluate(codes) if distributed.is_rank_zero() else ({}, None)
+        metrics, explanation = self._monitor.evaluate(done, codes) if distributed.is_rank_zero() else ({}, None)
         if explanation is not None:
             self.callback.on_message(explanation)
         row = {**self.row("eval", done), "images": done * self.run_parts.config.batch, **metrics}
