@@ -137,9 +137,9 @@ class Continual:
         warmup = f" after a warm-up of {rate.warmup_epochs:g} epochs" * bool(rate.warmup_epochs)
         return (
             f"{config.strategy}; {self._planned} tasks × {config.epochs_per_task} epochs{appended}, batch "
-            f"{config.batch}; one optimizer, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each task; weight "
-            f"decay {rate.weight_decay:g}; seed {config.seed}, n = 1; forgetting: max as in the paper, diag as in "
-            "UCL's code"
+            f"{config.batch}; one optimizer, learning rate {config.peak_lr:g} {rate.schedule}{warmup}, anew with each "
+            f"task; weight decay {rate.weight_decay:g}; seed {config.seed}, n = 1; forgetting: max as in the paper, "
+            "diag as in UCL's code"
         )
 
 
