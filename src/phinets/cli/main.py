@@ -53,6 +53,7 @@ FILE_ERRORS = {errno.EACCES, errno.EDQUOT, errno.ENAMETOOLONG, errno.ENOSPC, err
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command that the words name, and exit: 0 for success, 2 for a user error, 1 for a bug."""
+    own_process = words is None
     words = sys.argv[1:] if words is None else list(words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -62,6 +63,9 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except OSError as error:
         code = _drop_output(error)
+    if own_process and os.environ.get("WORLD_SIZE", "1") != "1":
+        sys.stderr.flush()
+        os._exit(code)  # a thread of gloo may free a tensor while Python exits, which aborts the process
     sys.exit(code)
 
 
