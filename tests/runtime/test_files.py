@@ -79,13 +79,12 @@ def test_other_errors_of_a_callback_end_the_run(error: BaseException) -> None:
 
 
 def test_a_closed_terminal_is_deferred_as_other_signals_are_except_under_nohup() -> None:
-    with Signals().handled() as signals, signals.deferred():
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert signals.received is signal.SIGHUP
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGHUP)
     try:
-        with Signals().handled() as signals, signals.deferred():
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert signals.received is None
+        for handler, received in ((signal.SIG_DFL, signal.SIGHUP), (signal.SIG_IGN, None)):
+            signal.signal(signal.SIGHUP, handler)
+            with Signals().handled() as signals, signals.deferred():
+                os.kill(os.getpid(), signal.SIGHUP)
+                assert signals.received is received
     finally:
         signal.signal(signal.SIGHUP, before)

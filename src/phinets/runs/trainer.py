@@ -40,7 +40,7 @@ from phinets.runtime.files import atomic_write, write_json
 from phinets.runtime.process import OutputGuard, Signals
 from phinets.training.checkpoint import Keeper, newest_checkpoint
 from phinets.training.journal import Journal, open_journal
-from phinets.training.loop import Loop, Pace, StepReport
+from phinets.training.loop import Loop, Pace, SlowdownWatch, StepReport
 from phinets.training.run_folder import (
     BACKBONES,
     CHECKPOINTS,
@@ -103,6 +103,7 @@ class BaseTrainer:
         self._step_callback = callback
         self._start = start
         self._seconds_before = 0.0
+        self._slowdown = SlowdownWatch()
 
     def train(self, done: int) -> None:
         """Run the loop from step `done` to the end.
@@ -133,6 +134,9 @@ class BaseTrainer:
         if any(report.bad for report in reports):
             self.require_few_bad_images()
         self._step_callback.on_step(rows[-1], pace)
+        slowdown = self._slowdown(pace)
+        if slowdown is not None:
+            self._step_callback.on_message(slowdown)
 
     def evaluate(self, done: int, codes: Tensor) -> None:
         """Nothing is evaluated during training."""

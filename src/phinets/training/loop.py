@@ -56,6 +56,36 @@ class Pace:
         return self.waited / self.seconds if self.seconds else 0.0
 
 
+class SlowdownWatch:
+    """Notices once when training falls below half the speed of its first minute in this process."""
+
+    WINDOW = 60.0
+    """Seconds of training that a speed is measured over."""
+
+    def __init__(self) -> None:
+        self._start: tuple[int, float] | None = None
+        self._first_speed: float | None = None
+        self._reported = False
+
+    def __call__(self, pace: Pace) -> str | None:
+        """A message, the first time that the speed of a window is below half that of the first."""
+        if self._start is None:
+            self._start = pace.images, pace.seconds
+        images, seconds = pace.images - self._start[0], pace.seconds - self._start[1]
+        if self._reported or seconds < self.WINDOW:
+            return None
+        speed, self._start = images / seconds, (pace.images, pace.seconds)
+        self._first_speed = self._first_speed or speed
+        if speed >= self._first_speed / 2:
+            return None
+        self._reported = True
+        return (
+            f"Training has slowed down to {speed:.0f} images/s, from {self._first_speed:.0f} in its first minute. Other "
+            "programs probably use the processor, the memory or the disk: stop them, or stop this run and resume it "
+            "later. The results do not depend on the speed."
+        )
+
+
 class StepReport(NamedTuple):
     """One finished step."""
 
