@@ -80,7 +80,7 @@ class SlowdownWatch:
             return None
         self._reported = True
         return (
-            f"Training has slowed down to {speed:.0f} images/s, from {self._first_speed:.0f} in its first minute. Other "
+            f"Training has slowed down from {self._first_speed:.0f} images/s in its first minute to {speed:.0f}. Other "
             "programs probably use the processor, the memory or the disk: stop them, or stop this run and resume it "
             "later. The results do not depend on the speed."
         )
