@@ -128,6 +128,17 @@ def describe_backbone(name: str) -> str:
     return (build.__doc__ or "").splitlines()[0].rstrip(".")
 
 
+def require_no_head(module: nn.Module) -> None:
+    """Refuse timm's and torchvision's classifiers, whose outputs are scores of classes, not features."""
+    library = type(module).__module__.partition(".")[0]
+    cure = "model.reset_classifier(0)" if library == "timm" and getattr(module, "num_classes", None) else ""
+    for name in ("fc", "classifier", "head", "heads") if library == "torchvision" else ():
+        if isinstance(list(getattr(module, name, nn.Identity()).modules())[-1], nn.Linear):
+            cure = f"model.{name} = torch.nn.Identity()"
+    if cure:
+        raise UserError(f"this {type(module).__name__} still has its classification head. Remove it: {cure}.")
+
+
 def feature_width(module: nn.Module, image_size: int | None = None) -> int:
     """Number of features: the encoder's `num_features`, or with an image size that of its output for a blank image."""
     width = getattr(module, "num_features", None)

@@ -61,7 +61,6 @@ class CostOptions:
 
 
 def cost(words: list[str]) -> Outcome:
-    """Measure the learners, and show the paper's figures beside them."""
     options = parse_words(CostOptions, "bench cost", words)
     document = _measure(options, options.config)
     return Outcome(document, lambda console: _show(console, document))
@@ -111,7 +110,6 @@ def _show(console: Console, document: dict[str, Any]) -> None:
 
 
 def _notes(document: dict[str, Any]) -> list[str]:
-    """Notes below the tables."""
     notes = [
         "Memory: weights, optimizer state and what torch allocates at the peak of a step, without the views.",
         f"Extrapolated: {EPOCHS} epochs of {IMAGES:,} images at the measured speed, without views and evaluation.",
@@ -127,5 +125,4 @@ ACTIONS: Mapping[str, Action] = {"cost": Action("time and memory of a step of ev
 
 
 def command(words: list[str]) -> Outcome:
-    """Run one of the actions."""
     return run_action("bench", ACTIONS, "phinets bench cost --batches 128 1024", words)

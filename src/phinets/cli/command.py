@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import tyro
 from rich.console import Console
+from rich.table import Table
 
 from phinets.config.errors import UserError, look_up
 from phinets.config.plain import flat, to_plain
@@ -141,6 +142,14 @@ def print_lines(console: Console, *lines: str) -> None:
 def show_lines(*lines: str) -> Callable[[Console], None]:
     """The `show` of an outcome that is some lines of plain text."""
     return lambda console: print_lines(console, *lines)
+
+
+def show_rows(rows: Mapping[str, str]) -> Callable[[Console], None]:
+    """The `show` of an outcome that is some names, with a text beside each."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in rows.items():
+        table.add_row(name, text)
+    return lambda console: console.print(table, highlight=False, markup=False)
 
 
 class Action(NamedTuple):

@@ -44,7 +44,6 @@ class Continual(RunFolderOptions):
 
 
 def command(words: list[str]) -> Outcome:
-    """Parse, run, and give the summary."""
     try:
         options = parse(words)
     except UserError as error:
@@ -66,15 +65,9 @@ def command(words: list[str]) -> Outcome:
 def _appended_task(folder: Path, wanted: ContinualConfig) -> tuple[ContinualConfig, AppendedTask]:
     """The run's settings, with changed compute and saving options; and the new task."""
     before, source = config_in(ContinualConfig, str(folder)), wanted.source
-    task = AppendedTask(
-        data=wanted.data,
-        epochs=wanted.epochs_per_task,
-        classes=source.classes,
-        train_images=source.train_images,
-        test_images=source.test_images,
-    )
-    counts = {name: getattr(before.source, name) for name in TASK_DEFAULTS}
-    source = replace(source, **counts)
+    own, former = ({name: getattr(each, name) for name in TASK_DEFAULTS} for each in (source, before.source))
+    task = AppendedTask(data=wanted.data, epochs=wanted.epochs_per_task, **own)
+    source = replace(source, **former)
     return replace(wanted, data=before.data, epochs_per_task=before.epochs_per_task, source=source), task
 
 

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from phinets.cli.command import Action, Outcome, parse_words, run_action
+from phinets.cli.command import Action, Outcome, parse_words, print_lines, run_action, show_lines, show_rows
 from phinets.cli.output import require_free, save_figure
 from phinets.config.errors import look_up, require_at_least
 from phinets.config.run import DataOptions
@@ -86,7 +86,6 @@ class Prepare(List):
 
 
 def command(words: list[str]) -> Outcome:
-    """One of the actions."""
     return run_action("data", ACTIONS, "phinets data check shapes --limit 2000 --out samples.png", words)
 
 
@@ -96,14 +95,7 @@ def _list(words: list[str]) -> Outcome:
 
     states = {name: source.state(options.root) for name, source in DATA.items()}
     rows = {name: {"what": what, "state": states.get(name, "")} for name, what in describe_data().items()}
-
-    def show(console: Console) -> None:
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for name, row in rows.items():
-            table.add_row(name, "\n".join(filter(None, row.values())))
-        console.print(table, highlight=False)
-
-    return Outcome(rows, show)
+    return Outcome(rows, show_rows({name: "\n".join(filter(None, row.values())) for name, row in rows.items()}))
 
 
 def _check(words: list[str]) -> Outcome:
@@ -128,7 +120,6 @@ def _check(words: list[str]) -> Outcome:
 
 
 def _draw(options: Check, split: "ImageSet", classes: tuple[str, ...], title: str) -> None:
-    """Draw samples and their views."""
     import torch
 
     from phinets.reports.image_figures import samples
@@ -164,8 +155,7 @@ def _show(console: Console, summaries: Mapping[str, "DataSummary"], picture: str
     bad = [f"{name}: '{image.where}': {image.why}" for name, one in summaries.items() for image in one.bad]
     bad[MAX_LINES:] = [f"… and {len(bad) - MAX_LINES} more; --json lists all"] if len(bad) > MAX_LINES else []
     balance = [f"{name}: {_balance(one.classes)}" for name, one in summaries.items()]
-    for line in (*balance, *bad, *([picture] if picture else [])):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    print_lines(console, *balance, *bad, *([picture] if picture else []))
 
 
 def _balance(counts: Mapping[str, int]) -> str:
@@ -191,10 +181,8 @@ def _prepare(words: list[str]) -> Outcome:
         files.append(file._asdict())
     complete = all(file["images"] for file in files)
     state = "complete" if complete else "not complete: fetch the missing files, and run the same command again"
-    return Outcome(
-        {"folder": str(target), "files": files, "complete": complete},
-        lambda console: console.print(f"{target}: {state}", highlight=False, markup=False, soft_wrap=True),
-    )
+    document = {"folder": str(target), "files": files, "complete": complete}
+    return Outcome(document, show_lines(f"{target}: {state}"))
 
 
 ACTIONS: Mapping[str, Action] = {

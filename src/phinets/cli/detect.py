@@ -11,13 +11,12 @@ from rich.progress import Progress
 
 from phinets.cli.command import Outcome, parse_words, print_lines
 from phinets.cli.train import peek_start
-from phinets.config.detection import DetectionConfig, detection_recipe
+from phinets.config.detection import DetectionConfig, DetectionRecord, detection_recipe
 from phinets.config.errors import UserError
 from phinets.config.plain import to_plain
 from phinets.runtime.process import exit_on_interrupt
 
 if TYPE_CHECKING:
-    from phinets.config.detection import DetectionRecord
     from phinets.training.loop import Pace
 
 
@@ -45,7 +44,6 @@ class Detect:
 
 
 def command(words: list[str]) -> Outcome:
-    """Parse, train, evaluate, and give the summary."""
     options = parse(words)
     with exit_on_interrupt():
         from phinets.reports.progress import PlainConsole
@@ -108,11 +106,9 @@ class Terminal:
             self.on_message(f"step {row['step']}/{self.steps} {loss}")
 
     def on_test(self, done: int, total: int) -> None:
-        """Move the bar along the test images."""
         self.bar.update(self.task, completed=done, total=total, description="test images")
 
     def on_message(self, text: str) -> None:
-        """Print above the bar."""
         print_lines(self.console, text)
 
     def __enter__(self) -> Self:
@@ -123,7 +119,7 @@ class Terminal:
         self.bar.stop()
 
 
-def _show(console: Console, record: "DetectionRecord") -> None:
+def _show(console: Console, record: DetectionRecord) -> None:
     from phinets.reports.detections import class_table, precision_table
 
     console.print(precision_table(record.summary))

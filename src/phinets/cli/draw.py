@@ -41,7 +41,6 @@ class Draw(FileOptions):
 
 
 def command(words: list[str]) -> Outcome:
-    """Draw into a file."""
     options = parse_words(Draw, "draw", words)
     path = options.out or Path(f"{options.picture}.png")
     require_free(path, options.overwrite)

@@ -67,13 +67,11 @@ class Embed:
 
     @property
     def pictures(self) -> dict[str, Path]:
-        """The pictures to draw, by option."""
         paths = {"--map": self.map, "--neighbors": self.neighbors}
         return {option: path for option, path in paths.items() if path is not None}
 
 
 def command(words: list[str]) -> Outcome:
-    """Embed, write the file, draw."""
     args = parse_words(Embed, "embed", words)
     for option, path in args.pictures.items():
         require_figure_path(path, args.overwrite, option)

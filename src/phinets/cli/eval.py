@@ -54,7 +54,6 @@ class Knn(TargetOptions):
 
 
 def knn(words: list[str]) -> Outcome:
-    """kNN accuracy."""
     args = parse_words(Knn, "eval knn", words)
     with exit_on_interrupt():
         from phinets.evaluation.knn import knn_accuracy, knn_protocol
@@ -90,7 +89,6 @@ class Linear(TargetOptions):
 
 
 def linear(words: list[str]) -> Outcome:
-    """The accuracy of a linear probe."""
     args = parse_words(Linear, "eval linear", words)
     return _cached_probe(args) if args.probe == "cached" else _paper_probe(args)
 
@@ -140,7 +138,6 @@ class FineTune(TargetOptions):
 
 
 def finetune(words: list[str]) -> Outcome:
-    """The accuracy after fine-tuning."""
     args = parse_words(FineTune, "eval finetune", words)
     with exit_on_interrupt():
         from phinets.evaluation.finetune import evaluate_finetuning
@@ -172,7 +169,6 @@ class HealthOf:
 
 
 def health(words: list[str]) -> Outcome:
-    """Every health metric of a learner."""
     args = parse_words(HealthOf, "eval health", words)
     with exit_on_interrupt():
         from phinets.evaluation.health import evaluate_health
@@ -212,7 +208,6 @@ class Features(TargetOptions):
 
 
 def features(words: list[str]) -> Outcome:
-    """Write train and test features."""
     args = parse_words(Features, "eval features", words)
     with exit_on_interrupt():
         from phinets.cli.output import require_free
@@ -254,5 +249,4 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def command(words: list[str]) -> Outcome:
-    """One of the actions."""
     return run_action("eval", ACTIONS, "phinets eval knn runs/first --num-neighbors 200", words)

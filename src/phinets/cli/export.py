@@ -38,7 +38,6 @@ class Options:
 
 
 def command(words: list[str]) -> Outcome:
-    """Check, write, read back."""
     options = parse_words(Options, "export", words)
     with exit_on_interrupt():  # torch is imported here, after --help and bad options
         from phinets.export.export import card_path, output_path, plan_export

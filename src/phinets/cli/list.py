@@ -1,14 +1,11 @@
 """`phinets list`."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
-from rich.table import Table
 
-from phinets.cli.command import Outcome, parse_words
+from phinets.cli.command import Outcome, parse_words, show_rows
 from phinets.config.methods import METHODS, describe
 from phinets.config.views import PLANS
 from phinets.runs.recipes import BENCHMARKS, RECIPES, describe_benchmark, describe_recipe
@@ -30,21 +27,12 @@ class List:
 
 
 def command(words: list[str]) -> Outcome:
-    """List the names of a kind with a line on each."""
     options = parse_words(List, "list", words)
     rows = _rows(options.kind)
-    return Outcome(rows, lambda console: _show(console, rows))
-
-
-def _show(console: Console, rows: Mapping[str, str]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, what in rows.items():
-        table.add_row(name, what)
-    console.print(table, highlight=False, markup=False)
+    return Outcome(rows, show_rows(rows))
 
 
 def _rows(kind: Kind) -> dict[str, str]:
-    """Names and what they are."""
     match kind:
         case "methods":
             return {name: describe(value) for name, value in METHODS.items()}

@@ -13,8 +13,7 @@ from io import TextIOWrapper
 from tempfile import NamedTemporaryFile
 
 from phinets import __version__
-from phinets.config.errors import StoppedError, UserError, unknown
-from phinets.config.text import printable
+from phinets.config.errors import StoppedError, UserError, printable, unknown
 from phinets.runtime.process import exit_on_interrupt, launch_info, share_cores
 
 COMMANDS: Mapping[str, str] = {
@@ -77,7 +76,7 @@ def _exit_code(words: list[str]) -> int:
     except SystemExit as request:  # --help
         return int(request.code or 0)
     except (UserError, StoppedError) as error:
-        if not (error.reported_by_rank_zero and _rank() > 0):
+        if not (error.reported_by_rank_zero and launch_info().rank > 0):
             _print_error(str(error), as_json)
         return error.exit_code
     except KeyboardInterrupt:
@@ -99,7 +98,7 @@ def _run(words: list[str], as_json: bool) -> int:
         print(f"phinets {__version__}")
         return 0
     share_cores()
-    quiet = _rank() > 0
+    quiet = launch_info().rank > 0
     warnings.showwarning = _print_warning
     if words[0] not in COMMANDS:
         raise UserError(unknown("command", words[0], list(COMMANDS)))
@@ -117,13 +116,6 @@ def _run(words: list[str], as_json: bool) -> int:
 
         outcome.show(PlainConsole())
     return int(outcome.exit_code)
-
-
-def _rank() -> int:
-    try:
-        return launch_info().rank
-    except ValueError:
-        raise UserError("RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers, as torchrun sets them.") from None
 
 
 def _explain(error: Exception, words: list[str]) -> tuple[str, int]:

@@ -41,7 +41,6 @@ class Report(FileOptions):
 
 
 def command(words: list[str]) -> Outcome:
-    """Read the results and write the page."""
     options = parse_words(Report, "report", words)
     require_free(options.out, options.overwrite)
     contents = _contents(options)
@@ -52,8 +51,11 @@ def command(words: list[str]) -> Outcome:
     is_markdown = options.out.suffix.lower() == ".md"
     content = (report_markdown(contents.targets) if is_markdown else page(contents)).encode()
     atomic_write(options.out, content)
-    document = {"page": str(options.out), "bytes": len(content), **_counts(contents)}
-    return Outcome(document, show_lines(_sentence(document)))
+    document: dict[str, Any] = {"page": str(options.out), "bytes": len(content), **_counts(contents)}
+    claims = ", ".join(f"{count} {word}" for word, count in document["claims"].items())
+    skipped = f" Unfinished: {', '.join(document['unfinished'])}." if document["unfinished"] else ""
+    counts = f"{document['results']} results, {len(document['targets'])} targets; claims: {claims}"
+    return Outcome(document, show_lines(f"{options.out}: {counts}.{skipped}"))
 
 
 def _contents(options: Report) -> "Contents":
@@ -93,12 +95,3 @@ def _counts(contents: "Contents") -> dict[str, Any]:
         "own": len(contents.own),
         "unfinished": list(contents.unfinished),
     }
-
-
-def _sentence(document: dict[str, Any]) -> str:
-    claims = ", ".join(f"{count} {word}" for word, count in document["claims"].items())
-    skipped = f" Unfinished: {', '.join(document['unfinished'])}." if document["unfinished"] else ""
-    return (
-        f"{document['page']}: {document['results']} results, {len(document['targets'])} targets; "
-        f"claims: {claims}.{skipped}"
-    )

@@ -21,7 +21,6 @@ from phinets.training.run_folder import CONFIG, read_config_of
 if TYPE_CHECKING:
     from phinets.training.loop import Pace
 
-
 C = TypeVar("C", bound=TrainConfig)
 
 
@@ -63,7 +62,6 @@ class Train(RunFolderOptions):
 
 
 def command(words: list[str]) -> Outcome:
-    """Parse, run, and give the summary."""
     try:
         options = parse(words)
     except UserError as error:
@@ -116,7 +114,6 @@ def peek_start(words: list[str], names: tuple[str, ...]) -> dict[str, str]:
 
 
 def config_in(kind: type[C], folder: str) -> C:
-    """The settings of the run in a folder."""
     if not (Path(folder) / CONFIG).exists():
         raise UserError(f"'{folder}' holds no run to resume: it has no {CONFIG}.")
     return read_config_of(kind, Path(folder) / CONFIG)
@@ -151,17 +148,14 @@ class Terminal:
         """Shown at the end."""
 
     def on_step(self, row: Mapping[str, Any], pace: "Pace") -> None:
-        """Move the bar."""
         assert self.bar is not None
         self.bar.on_step(row, pace.images_per_second, pace.data_wait)
 
     def on_eval(self, row: Mapping[str, Any]) -> None:
-        """Show the evaluation."""
         assert self.bar is not None
         self.bar.on_eval(row)
 
     def on_message(self, text: str) -> None:
-        """Print above the bar."""
         self.console.print(text, style="bold red", markup=False, highlight=False)
 
     def __enter__(self) -> Self:

@@ -152,12 +152,10 @@ class ContinualConfig(TrainConfig):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of all training data."""
         return (*(self.stream.task_data or (self.data,)), *(task.data for task in self.appended))
 
     @property
     def length(self) -> str:
-        """Its length in words."""
         return f"{self.epochs_per_task} epochs per task"
 
     def permanent_checkpoints(self, ends: tuple[int, ...]) -> frozenset[int]:

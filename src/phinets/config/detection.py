@@ -136,7 +136,6 @@ class DetectorOptimization:
 
     @property
     def peak_lr(self) -> float:
-        """lr · batch / 16."""
         return self.lr * self.batch / FULL_BATCH
 
     def rate(self, step: int) -> float:
@@ -165,7 +164,6 @@ class DetectionCompute:
 
     @property
     def saving(self) -> SaveOptions:
-        """The checkpoint interval."""
         return SaveOptions(checkpoint_every=self.checkpoint_every)
 
 
@@ -219,19 +217,11 @@ class DetectionConfig:
 
 def pocket() -> DetectionConfig:
     """Minutes on two cores: 64 small images, 150 steps of batch 4."""
-    return DetectionConfig(
-        images=ImageOptions(train_images=64, test_images=24, train_sides=(192, 224, 256), test_side=224, max_side=384),
-        proposals=Proposals(
-            anchor_sizes=(12, 24, 48, 96, 160),
-            anchors_per_image=64,
-            train_candidates=600,
-            train_proposals=200,
-            test_candidates=600,
-            test_proposals=60,
-            regions=16,
-        ),
-        training=DetectorOptimization(iterations=150, batch=4, lr=0.08, milestones=(120, 140), warmup_steps=20),
-    )
+    images = ImageOptions(train_images=64, test_images=24, train_sides=(192, 224, 256), test_side=224, max_side=384)
+    few = Proposals(train_candidates=600, train_proposals=200, test_candidates=600, test_proposals=60, regions=16)
+    proposals = replace(few, anchor_sizes=(12, 24, 48, 96, 160), anchors_per_image=64)
+    training = DetectorOptimization(iterations=150, batch=4, lr=0.08, milestones=(120, 140), warmup_steps=20)
+    return DetectionConfig(images=images, proposals=proposals, training=training)
 
 
 def smoke() -> DetectionConfig:

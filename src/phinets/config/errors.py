@@ -1,4 +1,4 @@
-"""Errors for the user, checks of numbers, and the look-up that every table of names uses."""
+"""Errors for the user, text that is safe to show, checks of numbers, and the look-up that every table of names uses."""
 
 import math
 from collections.abc import Mapping
@@ -75,3 +75,14 @@ def unknown(kind: str, name: str, names: list[str]) -> str:
     few = len(names) <= 25
     shortlist = sorted(names) if few else get_close_matches(name.lower(), names, n=8, cutoff=0.0)
     return f"there is no {kind} called '{name}'.{hint} {'Known' if few else 'Nearest'}: {', '.join(shortlist)}."
+
+
+_CONTROLS = [code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
+_DIRECTIONS_AND_SURROGATES = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000))
+_ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROLS}
+_ESCAPES |= {code: f"\\u{code:04x}" for code in _DIRECTIONS_AND_SURROGATES}
+
+
+def printable(text: str) -> str:
+    """The text with control characters, which terminals obey and SVG forbids, written as \\x1b; tabs and lines stay."""
+    return text.translate(_ESCAPES)

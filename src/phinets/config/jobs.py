@@ -234,7 +234,6 @@ class Result:
 
     @property
     def key(self) -> str:
-        """Of the job."""
         return self.job.key
 
     @property

@@ -265,7 +265,6 @@ class TrainConfig(ABC):
 
     @property
     def plan(self) -> ViewPlan:
-        """The view plan that `views` names."""
         return look_up("view plan", self.views, PLANS)
 
     @property
@@ -287,7 +286,6 @@ class PretrainConfig(TrainConfig):
 
     @property
     def length(self) -> str:
-        """Its length in words."""
         return f"{self.epochs} epochs"
 
 

@@ -129,13 +129,8 @@ def _metadata(loaded_encoder: LoadedEncoder, options: ExportOptions) -> dict[str
     """What a run writes; for a file its own metadata and the options."""
     metadata, config = dict(loaded_encoder.metadata), loaded_encoder.config
     if config is not None:
-        size = str(config.source.image_size)
-        metadata = {
-            "method": config.method,
-            "views": config.views,
-            "image_size": size,
-            "encoder": loaded_encoder.encoder,
-        }
+        metadata = {"method": config.method, "views": config.views, "image_size": str(config.source.image_size)}
+        metadata["encoder"] = loaded_encoder.encoder
     overrides = {"views": options.views, "image_size": options.image_size and str(options.image_size)}
     metadata |= {key: value for key, value in overrides.items() if value}
     return metadata | {"backbone": loaded_encoder.backbone}

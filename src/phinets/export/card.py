@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from phinets.config.errors import printable
 from phinets.config.methods import METHODS, EncoderName, describe
 from phinets.config.run import TrainConfig
-from phinets.config.text import printable
 from phinets.config.views import IMAGENET_MEAN, IMAGENET_STD
 from phinets.export.artifact import Artifact, Source
 
@@ -157,9 +157,7 @@ def _scores(source: Source) -> list[str]:
     lines = ["| features | kNN % | linear % |", "|---|---|---|"]
     for name, suffix in rows.items():
         lines += _row(name, [source.summary.get(f"{score}{suffix}") for score in SCORES])
-    own = (
-        [source.summary.get(f"{score}{suffixes[encoder]}") for score in SCORES] if encoder in suffixes else [None, None]
-    )
+    own = [source.summary.get(f"{score}{suffixes[encoder]}") if encoder in suffixes else None for score in SCORES]
     return [*lines, *_row(f"**this file, the {encoder} encoder**", own)]
 
 

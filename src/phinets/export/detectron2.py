@@ -91,14 +91,8 @@ def _check(source: Source, fresh: nn.Module, path: Path) -> float:
 
 def _configurations(shape: ResNetShape, source: Source, folder: Path, out: Path) -> dict[Path, str]:
     mean, std = _pixels(source)
-    values = {
-        "weights": json.dumps(_relative(out, folder), ensure_ascii=False),
-        "mean": mean,
-        "std": std,
-        "depth": shape.depth,
-        "groups": shape.groups,
-        "width": shape.width,
-    }
+    weights = json.dumps(_relative(out, folder), ensure_ascii=False)
+    values = {"weights": weights, "mean": mean, "std": std, **shape._asdict()}
     return {folder / file: text for file, text in config_files(shape.depth, values).items()}
 
 

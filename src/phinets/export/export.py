@@ -25,7 +25,6 @@ class Export:
 
     @property
     def files(self) -> dict[str, Path]:
-        """All files by what they are."""
         extra = {path.name: path for path in self.artifact.extra_files}
         return {"weights": self.out, "card": card_path(self.out), **extra}
 

@@ -17,8 +17,6 @@ from phinets.export.artifact import Artifact, Source, Target, quote, require_sam
 INPUT, OUTPUT = "images", "features"
 TOLERANCE = 1e-4
 """Largest difference of features between onnxruntime and torch, relative to the largest feature, or to 1."""
-
-
 USAGE = """\
 import numpy as np
 import onnxruntime

@@ -41,7 +41,6 @@ class CheckPaper:
 
 
 def _check_paper(words: list[str]) -> Outcome:
-    """Check each statement."""
     options = parse_words(CheckPaper, "dynamics check-paper", words)
     from phinets.dynamics.claims import check_paper
 
@@ -86,6 +85,5 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def command(words: list[str]) -> Outcome:
-    """Run one of the actions."""
     outcome = run_action("dynamics", ACTIONS, "phinets dynamics equilibria --rho 0.03", words)
     return replace(outcome, digits=None)

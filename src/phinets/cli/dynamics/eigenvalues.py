@@ -30,7 +30,6 @@ class EquilibriaOptions(FlowOptions):
 
 
 def equilibria_command(words: list[str]) -> Outcome:
-    """All equilibria."""
     options = parse_words(EquilibriaOptions, "dynamics equilibria", words)
     from phinets.dynamics.equilibria import equilibria
 
@@ -76,7 +75,6 @@ class BifurcationOptions(FileOptions, SystemOptions):
 
 
 def bifurcations_command(words: list[str]) -> Outcome:
-    """All bifurcations in a range."""
     options = parse_words(BifurcationOptions, "dynamics bifurcations", words)
     require_free(options.out, options.overwrite)
     from phinets.dynamics.bifurcations import bifurcations
@@ -129,7 +127,6 @@ class BasinOptions(FileOptions, FlowOptions):
 
 
 def basins_command(words: list[str]) -> Outcome:
-    """The basins of a box."""
     options = parse_words(BasinOptions, "dynamics basins", words)
     require_free(options.out, options.overwrite)
     if options.out is not None:
@@ -148,8 +145,7 @@ def basins_command(words: list[str]) -> Outcome:
 
 
 def _plain_basins(basin_map: "Basins") -> dict[str, Any]:
-    shares = zip(basin_map.sinks, basin_map.shares, strict=True)
-    sinks = [sink.plain() | {"share": share} for sink, share in shares]
+    sinks = [sink.plain() | {"share": share} for sink, share in zip(basin_map.sinks, basin_map.shares, strict=True)]
     return {"sinks": sinks, "non_collapsed": basin_map.non_collapsed, "undecided": basin_map.undecided}
 
 

@@ -43,7 +43,6 @@ class FlowOptions(FileOptions, MatrixFlowOptions):
 
 
 def flow_command(words: list[str]) -> Outcome:
-    """Integrate, measure and draw."""
     options = parse_words(FlowOptions, "dynamics flow", words)
     require_free(options.out, options.overwrite)
     import numpy as np
@@ -152,7 +151,6 @@ class TrainOptions(MatrixFlowOptions):
 
 
 def train_command(words: list[str]) -> Outcome:
-    """Train at each rate and compare with the flow."""
     options = parse_words(TrainOptions, "dynamics train", words)
     from phinets.training.linear_networks import Plan, order
 

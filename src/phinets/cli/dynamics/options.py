@@ -97,11 +97,9 @@ class FlowOptions(SystemOptions):
         self.flow()
 
     def plain(self) -> dict[str, Any]:
-        """For JSON: all parameters of the flow."""
         return {"system": self.system} | asdict(self.flow())
 
     def flow(self) -> "AnySystem":
-        """The flow that the options select."""
         return self.flow_at(self.rho)
 
 
@@ -135,7 +133,6 @@ class MatrixFlowOptions(ParameterOptions):
             raise UserError(f"--{option} is for random weights, but --start gives the weights. Leave one of them out.")
 
     def flow(self) -> "MatrixSystem":
-        """The flow that the options select."""
         from phinets.dynamics.matrix import MATRIX_FLOWS
 
         if self.system == "phinet-phi":

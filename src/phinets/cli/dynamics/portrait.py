@@ -65,7 +65,6 @@ class PortraitOptions(FileOptions, SystemOptions):
 
 
 def portrait_command(words: list[str]) -> Outcome:
-    """Draw into a file."""
     options = parse_words(PortraitOptions, "dynamics portrait", words)
     require_free(options.out, options.overwrite)
     from phinets.dynamics.equilibria import equilibria
@@ -115,7 +114,6 @@ class ExploreOptions(FileOptions):
 
 
 def explore_command(words: list[str]) -> Outcome:
-    """Write the page."""
     options = parse_words(ExploreOptions, "dynamics explore", words)
     require_free(options.out, options.overwrite)
     from phinets.reports.explorer import explorer

@@ -107,14 +107,12 @@ def parse(words: list[str]) -> Reproduce:
 
 
 def chosen_targets(names: tuple[str, ...]) -> list[Target]:
-    """The named targets, each once."""
     if not names:
         raise UserError(f"no target is given. Name some, or {ALL}: {', '.join(TARGETS)}. --list describes them.")
     return list(TARGETS.values()) if ALL in names else [target(name) for name in dict.fromkeys(names)]
 
 
 def chosen_scale(options: Reproduce, name: str | None = None) -> Scale:
-    """The scale, with --seeds."""
     return with_seeds(scale(name or options.scale), options.seeds)
 
 
@@ -139,7 +137,6 @@ def chosen_resources(options: Reproduce) -> "Resources":
 
 
 def command(words: list[str]) -> Outcome:
-    """Parse, run the missing jobs, and show the tables."""
     options = parse(words)
     with exit_on_interrupt():  # imports torch, after --help and bad options
         from phinets.cli.reproduce.output import require_files_free
@@ -285,7 +282,6 @@ def _show_list(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _write_array(options: Reproduce, jobs: Mapping[str, Job]) -> Outcome:
-    """Write the script of a Slurm array, and say how to use it."""
     from phinets.reproduce.schedule import MAX_TASKS, build_units, slurm_script
 
     require_free(options.script, options.overwrite, "--script")

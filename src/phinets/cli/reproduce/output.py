@@ -50,7 +50,6 @@ class Progress:
         self.total, self.done_seconds, self.start = 0, 0.0, 0.0
 
     def on_start(self, jobs: Sequence[Job]) -> None:
-        """Print how much there is."""
         seconds, unknown = self.estimator.total(jobs)
         mean = seconds / (len(jobs) - unknown) if seconds else 1.0
         estimates = {job.key: self.estimator.seconds(job) for job in jobs}
