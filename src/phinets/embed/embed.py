@@ -12,8 +12,8 @@ from phinets.backbones.weights import encoder_checksum
 from phinets.config.errors import StoppedError, UserError
 from phinets.config.evaluation import EncoderOptions, EvalOptions
 from phinets.config.plain import to_plain
-from phinets.config.run import DataOptions, TrainConfig
-from phinets.data import BadImages, DataSplits, load
+from phinets.config.run import TrainConfig
+from phinets.data import BadImages, load
 from phinets.data.folder import single_image
 from phinets.embed.collection import Collection, collect
 from phinets.embed.store import WRITERS, Embedding, FeatureStore, open_store, store_folder
@@ -83,10 +83,13 @@ def embed_job(place: Path, options: EncoderOptions, split: SplitName = "all", ba
     name, source = data_options_of(options, loaded)
     encoder = build_encoder(loaded, options)
     encoder.batch_size = batch or encoder.batch_size
+    kind, _, folder = name.partition(":")
+    # a folder with one picture can't be split
+    single = single_image(folder, source) if kind == "folder" and split == "all" else None
     return EmbedJob(
         place=place,
         encoder=encoder,
-        collection=collect(_load_splits(name, source, split), split),
+        collection=collect(load(name, source) if single is None else single, split),
         data=name,
         split=split,
         max_bad_images=options.max_bad_images,
@@ -114,13 +117,6 @@ def _protocol(config: TrainConfig | None) -> dict[str, Any]:
     return {} if config is None else {"evaluation": to_plain(config.evaluation)}
 
 
-def _load_splits(name: str, source: DataOptions, split: SplitName) -> DataSplits:
-    """The data; a folder with one picture, which can't be split, is allowed for split `all`."""
-    kind, _, place = name.partition(":")
-    single = single_image(place, source) if kind == "folder" and split == "all" else None
-    return load(name, source) if single is None else single
-
-
 def write_features(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages) -> Mapping[str, Any]:
     """Embed all images and write the feature file; returns its `about` entries."""
     with embedding_of(job, out, overwrite, on_images) as embedding:
@@ -139,7 +135,11 @@ def embedding_of(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages)
         store = open_store(folder, job.manifest, job.encoder.num_features, overwrite)
         try:
             _embed(job, store, signals, on_images)
-            embedding = _embedding(job, store)
+            if not store.rows:
+                first, why = store.bad[0]
+                raise UserError(f"none of the {len(job.collection)} images can be used; the first, '{first}': {why}.")
+            about = job.about(store.rows, len({bad.where for bad in store.bad}))
+            embedding = Embedding(*store.arrays(), job.collection, about)
             atomic_write(out, lambda file: WRITERS[out.suffix](file, embedding))
             yield embedding
             store.discard()
@@ -148,13 +148,6 @@ def embedding_of(job: EmbedJob, out: Path, overwrite: bool, on_images: OnImages)
         finally:
             if not store.rows and folder.exists():
                 store.discard()
-
-
-def _embedding(job: EmbedJob, store: FeatureStore) -> Embedding:
-    if not store.rows:
-        first, why = store.bad[0]
-        raise UserError(f"none of the {len(job.collection)} images can be used; the first, '{first}': {why}.")
-    return Embedding(*store.arrays(), job.collection, job.about(store.rows, len({bad.where for bad in store.bad})))
 
 
 def _embed(job: EmbedJob, store: FeatureStore, signals: Signals, on_images: OnImages) -> None:

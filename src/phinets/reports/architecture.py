@@ -65,10 +65,8 @@ def _sim2(axes: Axes, slow: bool) -> None:
 
 def _node(axes: Axes, center: Point, text: str, color: str, height: float = 0.8) -> None:
     x, y = center
-    box = FancyBboxPatch(
-        (x - 1.15, y - height / 2), 2.3, height, boxstyle="round,pad=0.02,rounding_size=0.2",
-        facecolor="white", edgecolor=color, linewidth=1.8, zorder=3,
-    )  # fmt: skip
+    corner, style = (x - 1.15, y - height / 2), "round,pad=0.02,rounding_size=0.2"
+    box = FancyBboxPatch(corner, 2.3, height, style, facecolor="white", edgecolor=color, linewidth=1.8, zorder=3)
     axes.add_patch(box)
     axes.text(x, y, text, ha="center", va="center", fontsize=10, color=INK, zorder=4)
 

@@ -64,11 +64,6 @@ def matrix_name(reading: AccuracyMatrix) -> str:
     return f"{reading.readout}, {reading.encoder} encoder"
 
 
-def numbers(values: Accuracies) -> NDArray[np.float64]:
-    """Accuracies as an array, NaN for a missing one."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
 def _lowest(readings: Sequence[AccuracyMatrix]) -> float:
     """Where the colors begin: at a round number below all."""
     values = [v for reading in readings for row in (*reading.matrix, reading.untrained) for v in row if v is not None]
@@ -77,16 +72,15 @@ def _lowest(readings: Sequence[AccuracyMatrix]) -> float:
 
 def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: Normalize) -> None:
     """One matrix; the untrained encoder's row stands above it, half a row apart."""
-    _row(axes, -1.5, numbers(reading.untrained), scale, came=0)
+    _row(axes, -1.5, reading.untrained, scale, came=0)
     for t, row in enumerate(reading.matrix):
-        _row(axes, t, numbers(row), scale, came=t + 1)
+        _row(axes, t, row, scale, came=t + 1)
         axes.add_patch(Rectangle((t - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=1.6, zorder=3))
     n = len(tasks)
     axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -2.0), aspect="equal")
     names = [short(name) for name in tasks]
-    slant: dict[str, Any] = (
-        {"rotation": 40, "ha": "left", "rotation_mode": "anchor"} if max(map(len, names)) > 4 else {}
-    )
+    are_long = max(map(len, names)) > 4
+    slant: dict[str, Any] = {"rotation": 40, "ha": "left", "rotation_mode": "anchor"} if are_long else {}
     axes.xaxis.tick_top()
     axes.set_xticks(range(n), names, **NAMES, fontsize=8, **slant)
     axes.set_yticks([-1.5, *range(n)], ["untrained", *(f"after {name}" for name in names)], **NAMES, fontsize=8)
@@ -96,21 +90,19 @@ def _heat_map(axes: Axes, reading: AccuracyMatrix, tasks: Sequence[str], scale: 
     axes.set_xlabel("\n".join(_metric_lines(reading)), color=INK, fontsize=8, labelpad=6)
 
 
-def _row(axes: Axes, y: float, values: NDArray[np.float64], scale: Normalize, came: int) -> None:
+def _row(axes: Axes, y: float, values: Accuracies, scale: Normalize, came: int) -> None:
     """A row of cells with their numbers; the first `came` tasks have come."""
-    size = 8 if len(values) <= FEW else 7.5
+    size, digits = (8, 1) if len(values) <= FEW else (7.5, 0)
     for i, value in enumerate(values):
-        is_known = not np.isnan(value)
-        shade = np.array(HEAT(scale(value))[:3]) if is_known else np.ones(3)
+        shade = np.ones(3) if value is None else np.array(HEAT(scale(value))[:3])
         if i >= came:
             shade = shade + (1 - shade) * UNSEEN
         cell = Rectangle((i - 0.5, y - 0.5), 1, 1, facecolor=tuple(shade), edgecolor="white", linewidth=0.8)
         axes.add_patch(cell).set_in_layout(False)
-        ink = INK if not is_known or shade @ (0.299, 0.587, 0.114) > 0.55 else "white"
-        style = "italic" if i >= came else "normal"
-        digits = f"{value:.1f}" if len(values) <= FEW else f"{value:.0f}"
-        text = axes.text(i, y, digits if is_known else "–", ha="center", va="center", color=ink, fontsize=size)
-        text.set(fontstyle=style, in_layout=False)  # within the axes: the layout need not measure hundreds of them
+        ink = INK if value is None or shade @ (0.299, 0.587, 0.114) > 0.55 else "white"
+        text = axes.text(i, y, decimal(value, digits), ha="center", va="center", color=ink, fontsize=size)
+        text.set_fontstyle("italic" if i >= came else "normal")
+        text.set_in_layout(False)  # within the axes: the layout need not measure hundreds of them
 
 
 def _metric_lines(reading: AccuracyMatrix) -> tuple[str, str]:
@@ -179,17 +171,17 @@ def eval_curves(record: ContinualRecord) -> list[EvalCurve]:
     rows = [row for row in record.journal if row["kind"] == "task-eval"]
     if not rows:
         raise UserError(f"the journal of '{record.folder}' has no row of the accuracy matrix. Finish the run first.")
-    kinds = dict.fromkeys((row["readout"], row["encoder"]) for row in rows)
-    return [
-        _eval_curve(kind, [row for row in rows if (row["readout"], row["encoder"]) == kind], record) for kind in kinds
-    ]
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault((row["readout"], row["encoder"]), []).append(row)
+    return [_eval_curve(kind, of_kind, record) for kind, of_kind in kinds.items()]
 
 
 def _eval_curve(kind: tuple[str, str], rows: Sequence[dict[str, Any]], record: ContinualRecord) -> EvalCurve:
     rows = list({row["step"]: row for row in rows}.values())  # once a task is appended, the untrained are read again
     accuracies = np.full((len(rows), len(record.summary.tasks)), np.nan)
     for line, row in zip(accuracies, rows, strict=True):  # before a task was appended, rows are shorter
-        line[: len(row["accuracies"])] = [np.nan if value is None else value for value in row["accuracies"]]
+        line[: len(row["accuracies"])] = row["accuracies"]  # None becomes NaN
     steps, n_tasks = (np.array([row[key] for row in rows]) for key in ("step", "task"))
     return EvalCurve(*kind, steps, n_tasks, accuracies)
 
@@ -237,9 +229,8 @@ def fast_and_slow_figure(record: ContinualRecord) -> Figure:
         means = [(curve.encoder, STYLE[curve.encoder][0], curve.mean) for curve in lines]
         label_ends(axes, float(lines[0].steps[-1]), means, values=True)
         _finish(axes, readout if len(lines) > 1 else f"{readout}; this run read one encoder")
-    figure.suptitle(
-        f"{title(record)}\nmean accuracy over the tasks so far: fast and slow encoder", color=INK, fontsize=11
-    )
+    heading = "mean accuracy over the tasks so far: fast and slow encoder"
+    figure.suptitle(f"{title(record)}\n{heading}", color=INK, fontsize=11)
     return figure
 
 
@@ -329,8 +320,7 @@ def _finish_panel(axes: Axes, name: str, names: Sequence[str]) -> None:
     axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.6)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    low, high = axes.get_xlim()
-    if low < 0 < high:
+    if axes.get_xlim()[0] < 0 < axes.get_xlim()[1]:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
 
 

@@ -17,11 +17,9 @@ def curves(record: RunRecord) -> Figure:
 
     kNN is over the images seen where evaluations are planned by images.
     """
-    figure, ((losses, accuracy, health),) = new_figure(12, 3.6, columns=3)
+    figure, ((losses, accuracy, health),) = new_figure(12, 3.6, columns=3, subplot_kw={"xlabel": "step"})
     steps = [row for row in record.journal if row["kind"] == "step"]
     evals = [row for row in record.journal if row["kind"] == "eval"]
-    for axes in (losses, accuracy, health):
-        axes.set_xlabel("step")
     _losses(losses, steps)
     _accuracy(accuracy, evals, record)
     _health(health, evals)
@@ -58,21 +56,15 @@ def _accuracy(axes: Axes, evals: list[dict[str, Any]], record: RunRecord) -> Non
 
 def _is_geometric(counts: Sequence[int]) -> bool:
     """Whether counts rise more evenly by factors than by differences: 1, 2, 5, 10, … do."""
-    return _unevenness(np.log(counts)) < _unevenness(np.asarray(counts, float))
-
-
-def _unevenness(rising: np.ndarray) -> float:
-    """Standard deviation of the gaps over their mean; 0 where there are not two gaps."""
-    gaps = np.diff(rising)
-    return float(gaps.std() / gaps.mean()) if len(gaps) > 1 else 0.0
+    factors, differences = np.diff(np.log(counts)), np.diff(counts)
+    return len(counts) > 2 and bool(factors.std() / factors.mean() < differences.std() / differences.mean())
 
 
 def _health(axes: Axes, evals: list[dict[str, Any]]) -> None:
-    axes.set_title("collapse meter")
+    axes.set(title="collapse meter", ylim=(0, 1.15))
     x = [row["step"] for row in evals]
     axes.plot(x, [row["spread"] for row in evals], color=FAST)
     axes.set_ylabel("std·√d of codes", color=FAST)
-    axes.set_ylim(0, 1.15)
     rank = axes.twinx()
     rank.plot(x, [row["effective_rank"] for row in evals], color=SLOW)
     rank.set_ylabel("effective rank", color=SLOW)

@@ -58,9 +58,8 @@ def class_table(summary: DetectionSummary) -> Table:
     table = Table(title=f"by class (%), {summary.metric}")
     table.add_column("class")
     detectors = {result.name: result.precision[summary.metric] for result in summary.detectors}
-    for name in detectors:
-        table.add_column(f"{name} AP", justify="right")
-        table.add_column(f"{name} AP50", justify="right")
+    for name in (f"{name} {metric}" for name in detectors for metric in ("AP", "AP50")):
+        table.add_column(name, justify="right")
     for label in summary.classes:
         numbers = [value for of in detectors.values() for value in (of.per_class[label], of.per_class50[label])]
         table.add_row(label, *map(decimal, numbers))
@@ -76,8 +75,7 @@ def loss_figure(record: DetectionRecord) -> Figure:
             x, y = [row["step"] for row in steps], np.array([row[term] for row in steps])
             smooth_line(axes, x, y, name, ARMS[name])
         axes.set(title=term, xlabel="step", ylim=(0, None))
-    summary = record.summary
-    figure.suptitle(f"{summary.backbone}, C4 detector on {summary.data}", color=INK)
+    figure.suptitle(f"{record.summary.backbone}, C4 detector on {record.summary.data}", color=INK)
     return figure
 
 
@@ -110,6 +108,5 @@ def _boxes(cell: Axes, boxes: Floats, labels: NDArray[np.int64], words: Sequence
     for (left, top, right, bottom), label, text in zip(boxes, labels, words, strict=True):
         color = class_color(int(label))
         cell.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=color, linewidth=1.2))
-        cell.text(
-            left, top, text, color="white", fontsize=5, va="bottom", bbox={"facecolor": color, "pad": 0.4, "lw": 0}
-        )
+        box = {"facecolor": color, "pad": 0.4, "lw": 0}
+        cell.text(left, top, text, color="white", fontsize=5, va="bottom", bbox=box)

@@ -55,11 +55,6 @@ class Line(NamedTuple):
     cells: tuple[CellText | None, ...]
     """None where the table has no cell."""
 
-    @property
-    def has_paper(self) -> bool:
-        """Whether the paper prints any of it."""
-        return any(cell is not None and cell.paper for cell in self.cells)
-
 
 def lines(result: TableResult) -> tuple[Line, ...]:
     """The rows, in the paper's order."""
@@ -181,8 +176,6 @@ TERMINAL_COLUMNS = ("verdict", "claim", "effect [95 % interval]", "seeds", "coll
 MAX_WIDTH = 10_000
 """Letters of a line that no table needs."""
 STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
-
-
 HEAD = "% Needs \\usepackage{booktabs,graphicx}. Written by `phinets reproduce`.\n"
 CLAIM_WIDTHS = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
 NARROW = 2
@@ -233,7 +226,7 @@ def _rows(result: TableResult, write: Callable[[str, bool], str], paper: str) ->
     for line in lines(result):
         texts = [(cell.ours, cell.result.best, cell.marks) if cell else ("", False, "") for cell in line.cells]
         yield write(line.name, False), *(write(ours, best) + write(marks, False) for ours, best, marks in texts)
-        if line.has_paper:
+        if any(cell is not None and cell.paper for cell in line.cells):
             yield paper, *("" if cell is None else write(cell.paper, cell.paper_bold) for cell in line.cells)
 
 

@@ -10,17 +10,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from phinets.dynamics import phase_plane
 from phinets.dynamics.basins import Basins
 from phinets.dynamics.equilibria import AnySystem, Equilibrium, equilibria
-from phinets.dynamics.phase_plane import (
-    Window,
-    gamma_nullcline,
-    psi_nullcline,
-    sample_starts,
-    stable_manifold,
-    trajectory,
-    window_around,
-)
+from phinets.dynamics.phase_plane import Window, sample_starts, trajectory, window_around
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 from phinets.reports import palette
 from phinets.reports.figures import new_figure
@@ -119,7 +112,7 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
     _field(axes, system, window)
     curves = _nullclines(axes, system, window)
     for saddle in (point for point in points if point.kind == "saddle"):
-        for arm in stable_manifold(system, saddle, window):
+        for arm in phase_plane.stable_manifold(system, saddle, window):
             axes.plot(*arm, color=palette.BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
             curves.append(arm)
     for start in starts:
@@ -178,7 +171,7 @@ def _field(axes: Axes, system: PhiNet, window: Window) -> None:
 def _nullclines(axes: Axes, system: PhiNet, window: Window) -> list[Floats]:
     """ψ̇ = 0 (the line ψ = 0 and a curve) solid, γ̇ = 0 dotted; returns the two curves."""
     psi = np.linspace(window.psi_min, window.psi_max, 1000)
-    of_psi, of_gamma = psi_nullcline(system), np.stack([psi, gamma_nullcline(system, psi)])
+    of_psi, of_gamma = phase_plane.psi_nullcline(system), np.stack([psi, phase_plane.gamma_nullcline(system, psi)])
     axes.axvline(0, color=palette.NULLCLINE, linewidth=1.8, zorder=2)
     axes.plot(*of_psi, color=palette.NULLCLINE, linewidth=1.8, zorder=2, gid="psi-nullcline")
     axes.plot(*of_gamma, color=palette.NULLCLINE, linewidth=2, linestyle=(0, (1, 1.5)), zorder=2, gid="gamma-nullcline")
@@ -300,8 +293,7 @@ def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:
 
 def _basins(axes: Axes, system: SimSiam, window: Window) -> None:
     """Above the curve: the basins of collapse and of learning, separated by the source."""
-    points = equilibria(system)
-    sources = [point.psi for point in points if point.kind == "source"]
+    sources = [point.psi for point in equilibria(system) if point.kind == "source"]
     top = axes.get_ylim()[1]
     border = sources[0] if sources else window.psi_max
     spans = [(window.psi_min, border, palette.COLLAPSE, "collapses"), (border, window.psi_max, palette.ALIVE, "learns")]
@@ -341,16 +333,13 @@ def _panel(axes: Axes, basin_map: Basins) -> None:
     for sink, of_starts in zip(basin_map.sinks, basin_map.shares, strict=True):
         if sink.gamma is None:
             axes.axvline(sink.psi, color=palette.INK, linewidth=0.8, linestyle=":")
-        _sink(axes, (sink.psi, sink.gamma or 0.0), f"{100 * of_starts:.1f} %", (psi, gamma))
+        at = sink.psi, sink.gamma or 0.0
+        if psi[0] <= at[0] <= psi[-1] and gamma[0] <= at[1] <= gamma[-1]:
+            mark(axes, at, "sink")
+            word = f"{100 * of_starts:.1f} %"
+            axes.annotate(word, at, (7, 6), textcoords="offset points", color=palette.INK, fontsize=9, zorder=9)
     share = f"{100 * basin_map.non_collapsed:.1f} % of the starts do not collapse"
     axes.set_title(f"{title(basin_map.system)}\n{share}", color=palette.INK, fontsize=11)
-
-
-def _sink(axes: Axes, at: tuple[float, float], word: str, reach: tuple[np.ndarray, np.ndarray]) -> None:
-    """A sink and the share of its basin, if it lies in the box."""
-    if all(values[0] <= x <= values[-1] for x, values in zip(at, reach, strict=True)):
-        mark(axes, at, "sink")
-        axes.annotate(word, at, (7, 6), textcoords="offset points", color=palette.INK, fontsize=9, zorder=9)
 
 
 LETTERS = {"phi": "φ", "psi": "ψ", "gamma": "γ", "slow": "slow encoder"}

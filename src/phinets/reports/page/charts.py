@@ -251,8 +251,7 @@ def curve_chart(
         axes.fill(np.append(x, x[::-1]), np.append(high, low[::-1]), color=colors[name], alpha=0.14, linewidth=0)
     axes.margins(x=0)
     if large:
-        lines = [(name, colors[name], curve.mean) for name, curve in curves.items()]
-        label_ends(axes, axes.get_xlim()[1], lines)
+        label_ends(axes, axes.get_xlim()[1], [(name, colors[name], curve.mean) for name, curve in curves.items()])
     return _finish(axes, title, label)
 
 
@@ -299,10 +298,8 @@ def state_spaces(result: TargetResult) -> list[Chart]:
     jobs = [job for table in result.tables for each in table.cells for job in each.cell.jobs]
     sigma2 = next((job.sigma2 for job in jobs if isinstance(job, DynamicsJob)), 1.5)
     labels = [label for label in FIGURES if label in result.target.place] or list(FIGURES)
-    figures: list[Chart] = []
-    for label in labels:
-        title, versions, draw = FIGURES[label]
-        for version in versions:
-            name = f"{title}, equations as {version}" if len(versions) > 1 else title
-            figures.append(Chart(title=name, figure=draw(version, sigma2)))
-    return figures
+    return [
+        Chart(title=f"{title}, equations as {version}" if len(versions) > 1 else title, figure=draw(version, sigma2))
+        for title, versions, draw in map(FIGURES.__getitem__, labels)
+        for version in versions
+    ]
