@@ -40,9 +40,7 @@ DATA: Mapping[str, Source] = {
     "cifar5m": Source(five_million.cifar5m, five_million.FOLDER),
     "imagenet": Source(folder.imagenet, folder.IMAGENET),
 }
-GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {
-    "shapes": shapes_stream,
-}
+GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {"shapes": shapes_stream}
 """Data that are generated when needed: `stream:shapes`."""
 
 

@@ -53,10 +53,9 @@ class Files:
     def fetch_usable(self, rows: Tensor) -> ImageBatch:
         """The usable pictures of these rows; bad ones are left out, not replaced."""
         results = list(_threads().map(lambda row: _attempt(self.paths[row], self._square), rows.tolist()))
-        images = [one for one in results if not isinstance(one, BadImage)]
-        good = torch.tensor([not isinstance(one, BadImage) for one in results], dtype=torch.bool)
+        good = {i: one for i, one in enumerate(results) if not isinstance(one, BadImage)}
         bad = tuple(one for one in results if isinstance(one, BadImage))
-        return ImageBatch(_stack(images, self.side), rows[good], bad)
+        return ImageBatch(_stack(list(good.values()), self.side), rows[list(good)], bad)
 
     def fetch_crops(self, rows: Tensor, windows: Callable[[int, int, int], Sequence[Window]], side: int) -> ImageBatch:
         """Windows of the pictures of these rows, uint8 (n, windows, 3, side, side); each picture is decoded once.

@@ -140,14 +140,12 @@ def _with_best(cells: Sequence[CellResult], table: Table) -> tuple[CellResult, .
 
     One number has no spread: it counts as 0. Where nothing is better, nothing is best.
     """
-    competition: dict[str, list[CellResult]] = {}
-    for cell in cells:
-        competition.setdefault(_competition(cell, table), []).append(cell)
 
     def is_best(cell: CellResult) -> bool:
         better = table.better_in(cell.cell.row)
         sign = 1 if better == "higher" else -1
-        rivals = [rival for rival in competition[_competition(cell, table)] if rival.mean is not None]
+        here = _competition(cell, table)
+        rivals = [rival for rival in cells if rival.mean is not None and _competition(rival, table) == here]
         top = max(rivals, key=lambda rival: sign * (rival.mean or 0.0), default=cell)
         return better is not None and _overlap(cell, top)
 

@@ -1,7 +1,8 @@
 """A target is tables, a table is cells, a cell is the same job for each seed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from typing import Literal
 
 from phinets.config.jobs import Job
@@ -80,21 +81,16 @@ class Target:
     """What a reader must know: what the paper leaves open, what replaces what at small scales."""
 
     def jobs(self, scale: Scale) -> dict[str, Job]:
-        """All its jobs by key, each once, in the order of the cells; required jobs come first."""
+        """All its jobs by key, each once and after the job that it requires.
+
+        One seed of every cell comes before the second seed of any.
+        """
+        by_cell = (cell.jobs for table in self.tables(scale) for cell in table.cells)
         jobs: dict[str, Job] = {}
-        for job in _all_jobs(self.tables(scale)):
-            first = job.requires
-            if first is not None:
-                jobs.setdefault(first.key, first)
-            jobs.setdefault(job.key, job)
+        for job in filter(None, chain.from_iterable(zip_longest(*by_cell))):
+            for one in filter(None, (job.requires, job)):
+                jobs.setdefault(one.key, one)
         return jobs
-
-
-def _all_jobs(tables: tuple[Table, ...]) -> Iterator[Job]:
-    """By seed first: one seed of every cell runs before the second seed of any."""
-    cells = [cell for table in tables for cell in table.cells]
-    for n in range(max((len(cell.jobs) for cell in cells), default=0)):
-        yield from (cell.jobs[n] for cell in cells if n < len(cell.jobs))
 
 
 def with_seeds(scale: Scale, seeds: int | None) -> Scale:

@@ -6,7 +6,7 @@ paper's own settings are the defaults of `PretrainConfig`, `ContinualConfig`, `P
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from phinets.config.continual import ContinualConfig, ReadoutOptions, StreamOptions
 from phinets.config.detection import DetectionConfig, ImageOptions
@@ -63,12 +63,13 @@ class Scale:
 
 READOUTS = ReadoutOptions(readouts=("task-knn", "task-linear"))
 """The paper does not name the readout of its streams; UCL, on which it builds, uses kNN within each task."""
+HEALTH: Final = ("stable-rank",)
 EVAL_AT_IMAGES = (10_000, 100_000, 1_000_000, 5_000_000)
 
 
 def paper() -> Scale:
     """The exact grid, sizes and seeds: for GPUs, with the data."""
-    cifar10 = PretrainConfig(data="cifar10", evaluation=EvalConfig(health_metrics=("stable-rank",)))
+    cifar10 = PretrainConfig(data="cifar10", evaluation=EvalConfig(health_metrics=HEALTH))
     online = replace(
         cifar10,
         data="cifar5m",
@@ -154,7 +155,7 @@ def _pocket_pretraining() -> PretrainConfig:
             online_queries=500,
             final_bank=5_000,
             num_neighbors=50,
-            health_metrics=("stable-rank",),
+            health_metrics=HEALTH,
         ),
     )
 
@@ -197,12 +198,7 @@ def smoke() -> Scale:
         learner=LearnerOptions(projector=(16, 16), h_hidden=(8,), g_hidden=(8,), queue=64),
         optimization=Optimization(warmup_epochs=0.0),
         evaluation=EvalConfig(
-            eval_every=0,
-            online_bank=20,
-            online_queries=20,
-            final_bank=40,
-            num_neighbors=5,
-            health_metrics=("stable-rank",),
+            eval_every=0, online_bank=20, online_queries=20, final_bank=40, num_neighbors=5, health_metrics=HEALTH
         ),
     )
     split = ContinualConfig(

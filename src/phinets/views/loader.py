@@ -41,14 +41,9 @@ class ViewBatches:
             n = len(self.dataset)  # type: ignore[arg-type]
             order = torch.randperm(n, generator=random_stream(self.seed, "order", epoch)).tolist()
         loader: DataLoader[Any] = DataLoader(
-            self.dataset,
-            self.batch_size,
-            sampler=order,
-            num_workers=self.num_workers,
-            collate_fn=_decode,
-            drop_last=True,
-            generator=random_stream(self.seed, "workers", epoch),
-        )
+            self.dataset, self.batch_size, sampler=order, collate_fn=_decode, drop_last=True,
+            num_workers=self.num_workers, generator=random_stream(self.seed, "workers", epoch),
+        )  # fmt: skip
         for step, images in enumerate(loader):
             yield self._views(images, random_stream(self.seed, "views", epoch, step))
 

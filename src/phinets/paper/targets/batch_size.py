@@ -4,17 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from phinets.config.run import PretrainConfig
-from phinets.paper.grids import (
-    Measurement,
-    batch,
-    decay_name,
-    grid_cells,
-    learners,
-    probe_metric,
-    run_metric,
-    same,
-    weight_decay,
-)
+from phinets.paper import grids
+from phinets.paper.grids import decay_name, grid_cells, learners, probe_metric, run_metric, weight_decay
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Comparable, Drop, Higher
 from phinets.paper.scales import Scale
@@ -26,11 +17,11 @@ ON_STL10 = ("SimSiam", "PhiNet (MSE)")
 
 
 def _tables(
-    scale: Scale, name: str, title: str, names: tuple[str, ...], measurement: Measurement[PretrainConfig]
+    scale: Scale, name: str, title: str, names: tuple[str, ...], measurement: grids.Measurement[PretrainConfig]
 ) -> tuple[Table, ...]:
     """A table for each weight decay, of the data set that the table's name begins with."""
     base = scale.stl10 if name == "stl10" else scale.cifar10
-    columns = {str(size): batch(scale, size) for size in scale.some(SIZES)}
+    columns = {str(size): grids.batch(scale, size) for size in scale.some(SIZES)}
     return tuple(
         Table(
             name=f"{name}-{decay_name(value)}",
@@ -44,10 +35,10 @@ def _tables(
 
 def _early(scale: Scale) -> tuple[Table, ...]:
     often = replace(scale.stl10.evaluation, eval_every=max(1, scale.stl10.evaluation.eval_every // 10))
-    base = batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=often)))
+    base = grids.batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=often)))
 
     def table(metric: str, title: str, moments: Mapping[str, str]) -> Table:
-        cells = grid_cells(scale, base, learners(*ON_STL10), dict.fromkeys(moments, same), run_metric(moments))
+        cells = grid_cells(scale, base, learners(*ON_STL10), dict.fromkeys(moments, grids.same), run_metric(moments))
         title = f"STL-10, batch 1024: {title}"
         return Table(name=f"stl10-early-{metric}", title=title, cells=cells, columns_are="when in the run")
 

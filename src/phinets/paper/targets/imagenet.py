@@ -1,15 +1,6 @@
 """ImageNet: linear probe by weight decay, and by the choice of g."""
 
-from phinets.paper.grids import (
-    batch,
-    decay_table,
-    grid_cells,
-    learners,
-    one_seed_in_paper,
-    probe_metric,
-    same,
-    weight_decay,
-)
+from phinets.paper import grids
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Comparable, Drop, Higher
 from phinets.paper.scales import Scale
@@ -20,16 +11,16 @@ TABLE, CAPTION = "imagenet-weight-decay", "caption of tab:ablation_inet"
 
 
 def _by_decay(scale: Scale) -> tuple[Table, ...]:
-    base, rows = batch(scale, 512)(scale.imagenet), learners("SimSiam", "PhiNet (MSE)")
-    measurement, title = probe_metric(scale.imagenet_probe), "ImageNet: linear probe by weight decay"
-    return (decay_table(scale, base, rows, DECAYS, measurement, name=TABLE, title=title),)
+    base, rows = grids.batch(scale, 512)(scale.imagenet), grids.learners("SimSiam", "PhiNet (MSE)")
+    measurement, title = grids.probe_metric(scale.imagenet_probe), "ImageNet: linear probe by weight decay"
+    return (grids.decay_table(scale, base, rows, DECAYS, measurement, name=TABLE, title=title),)
 
 
 def _g(scale: Scale) -> tuple[Table, ...]:
-    base = weight_decay(1e-3)(batch(scale, 512)(scale.imagenet))
-    columns = learners("SimSiam", "PhiNet (MSE)", "PhiNet (g=I)", "PhiNet (g=h)")
-    measurement = probe_metric(scale.short_imagenet_probe)
-    cells = grid_cells(one_seed_in_paper(scale), base, {"linear probe": same}, columns, measurement)
+    base = grids.weight_decay(1e-3)(grids.batch(scale, 512)(scale.imagenet))
+    columns = grids.learners("SimSiam", "PhiNet (MSE)", "PhiNet (g=I)", "PhiNet (g=h)")
+    measurement = grids.probe_metric(scale.short_imagenet_probe)
+    cells = grids.grid_cells(grids.one_seed_in_paper(scale), base, {"linear probe": grids.same}, columns, measurement)
     title = "ImageNet, weight decay 0.001: linear probe by the choice of g"
     return (Table(name="imagenet-g", title=title, cells=cells, best_in="row"),)
 

@@ -5,18 +5,8 @@ from dataclasses import replace
 from phinets.config.detection import ImageOptions
 from phinets.config.jobs import DetectionJob, Job
 from phinets.config.run import PretrainConfig
-from phinets.paper.grids import (
-    Change,
-    T,
-    batch,
-    chain,
-    grid_cells,
-    learner,
-    lr_factor,
-    one_seed_in_paper,
-    same,
-    weight_decay,
-)
+from phinets.paper import grids
+from phinets.paper.grids import Change, T, chain, learner, lr_factor, weight_decay
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Comparable
 from phinets.paper.scales import Scale
@@ -31,7 +21,7 @@ SMALL_SHARE = 3
 
 def _recipes(scale: Scale) -> dict[str, Change]:
     """The rows: two recipes as multiples of the scale's learning rate, which stands for .05; MoCo v2's own."""
-    moco = chain(learner("MoCo v2"), lr_factor(0.6), weight_decay(1e-4), batch(scale, 256), _moco_settings)
+    moco = chain(learner("MoCo v2"), lr_factor(0.6), weight_decay(1e-4), grids.batch(scale, 256), _moco_settings)
     rows: dict[str, Change] = {"MoCo v2": moco}
     for name in ("SimSiam", "PhiNet", "X-PhiNet"):
         rows[f"{name} ({FIRST})"] = chain(learner(name), weight_decay(1e-4))
@@ -55,7 +45,7 @@ def _images(images: ImageOptions, years: tuple[str, ...]) -> ImageOptions:
 
 
 def _voc(scale: Scale) -> tuple[Table, ...]:
-    base, rows, columns = batch(scale, 512)(scale.imagenet), _recipes(scale), dict.fromkeys(COLUMNS, same)
+    base, rows, columns = grids.batch(scale, 512)(scale.imagenet), _recipes(scale), dict.fromkeys(COLUMNS, grids.same)
 
     def table(name: str) -> Table:
         images = _images(scale.detection.images, YEARS[name])
@@ -63,7 +53,7 @@ def _voc(scale: Scale) -> tuple[Table, ...]:
         def job(run: PretrainConfig) -> Job:
             return DetectionJob(run=run, detection=replace(scale.detection, images=images, seed=run.seed))
 
-        cells = grid_cells(one_seed_in_paper(scale), base, rows, columns, (job, COLUMNS))
+        cells = grids.grid_cells(grids.one_seed_in_paper(scale), base, rows, columns, (job, COLUMNS))
         return Table(name=name, title=f"{name.replace('voc-', 'VOC ')} detection", cells=cells)
 
     return tuple(map(table, YEARS))
