@@ -156,9 +156,7 @@ def branches(system: AnySystem, rho_min: float = 1e-5, rho_max: float = 0.5, poi
     branch is as steep as a square root.
     """
     if rho_min <= 0:
-        raise UserError(
-            f"rho-min is {rho_min}, but a branch has a logarithmic scale: give a number above 0, e.g. 1e-5."
-        )
+        raise UserError(f"rho-min is {rho_min}, but branches have a logarithmic scale: give more than 0, e.g. 1e-5.")
     if points < 2:
         raise UserError(f"points is {points}, but a branch has two ends: give 2 or more.")
     diagram = bifurcations(system, rho_min, rho_max)

@@ -100,11 +100,8 @@ class MatrixXPhiNet(Parameters):
 MatrixSystem = MatrixFlow | MatrixSimSiam | MatrixByol | MatrixXPhiNet
 """A flow of the matrices `names`: `flow` gives the time derivative of each, under the same names."""
 MATRIX_FLOWS: Mapping[str, type[MatrixSystem]] = {
-    "phinet": MatrixFlow,
-    "simsiam": MatrixSimSiam,
-    "byol": MatrixByol,
-    "x-phinet": MatrixXPhiNet,
-}
+    "phinet": MatrixFlow, "simsiam": MatrixSimSiam, "byol": MatrixByol, "x-phinet": MatrixXPhiNet,
+}  # fmt: skip
 """By the learner's name."""
 
 

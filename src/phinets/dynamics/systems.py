@@ -207,11 +207,8 @@ class XPhiNet(_Versioned):
 
 
 SYSTEMS: Mapping[str, type[SimSiam] | type[PhiNet] | type[PhiNetPhi] | type[XPhiNet]] = {
-    "simsiam": SimSiam,
-    "phinet": PhiNet,
-    "phinet-phi": PhiNetPhi,
-    "x-phinet": XPhiNet,
-}
+    "simsiam": SimSiam, "phinet": PhiNet, "phinet-phi": PhiNetPhi, "x-phinet": XPhiNet,
+}  # fmt: skip
 """The eigenvalue flows, by name; the matrix flows are in `phinets.dynamics.matrix`."""
 
 

@@ -10,20 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from phinets.dynamics import commutators
 from phinets.dynamics.basins import sinks_of
 from phinets.dynamics.claims.check import Result, claim, format_numbers
-from phinets.dynamics.commutators import (
-    NAMES,
-    PRINTED_EQUATIONS,
-    RIGHT_EQUATIONS,
-    absent_terms,
-    block_errors,
-    classify_terms,
-    exact_rates,
-    smallest_eigenvalue,
-    sum_terms,
-    symmetric_weights,
-)
+from phinets.dynamics.commutators import NAMES, block_errors, exact_rates, smallest_eigenvalue, symmetric_weights
 from phinets.dynamics.matrix import MatrixFlow, Weights, jacobian, pack
 from phinets.dynamics.matrix_trajectories import FLOOR, Start, integrate, norms, random_start
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, Version
@@ -267,9 +257,10 @@ def _commutator_equation(name: str, version: Version, sigma2: float) -> Result:
     system = MatrixFlow(version=version, sigma2=sigma2, rho=RHO)
     weights = random_start(system, APPENDIX_START, 0)
     at = symmetric_weights(system, weights)
-    exact, printed, right = exact_rates(system, weights)[name], PRINTED_EQUATIONS[name], RIGHT_EQUATIONS[version][name]
-    error, right_error = (_largest_difference(sum_terms(terms, at), exact) for terms in (printed, right))
-    words, absent = classify_terms(printed, right, at), absent_terms(printed, right, at)
+    printed, right = commutators.PRINTED_EQUATIONS[name], commutators.RIGHT_EQUATIONS[version][name]
+    exact = exact_rates(system, weights)[name]
+    error, right_error = (_largest_difference(commutators.sum_terms(terms, at), exact) for terms in (printed, right))
+    words, absent = commutators.classify_terms(printed, right, at), commutators.absent_terms(printed, right, at)
     why = f"off by {error:.1g}"
     if bad := [f"{term} ({word})" for term, word in words.items() if word != "right"]:
         why += f"; wrong: {', '.join(bad)}; right: {', '.join(absent)} (then off by {right_error:.0e})"
