@@ -179,8 +179,7 @@ def _claim_result(claim: Claim, evidence: Evidence, tables: tuple[Table, ...], s
 
 def _in_its_unit(effect: Effect | None, tables: tuple[Table, ...], places: tuple[Place, ...]) -> Effect | None:
     """Points are of percent; other tables have their own unit."""
-    units = {table.name: table.unit for table in tables}
-    unit = units.get(places[0][0], "%") if places else "%"
+    unit = next((table.unit for table in tables if places and table.name == places[0][0]), "%")
     return effect if effect is None or unit == "%" else replace(effect, unit=effect.unit.replace("points", unit))
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import yaml
 
-BOLD = "*"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperNumber:
@@ -43,6 +41,6 @@ def _number(text: float | str | None) -> PaperNumber:
     """From `87.46 ± 0.14*`, `87.46`, or nothing (the paper prints nan)."""
     if text is None:
         return PaperNumber(mean=None, spread=None)
-    words = str(text).removesuffix(BOLD)
+    words = str(text).removesuffix("*")  # printed bold
     mean, _, spread = words.partition("±")
     return PaperNumber(mean=float(mean), spread=float(spread) if spread else None, bold=words != str(text))
