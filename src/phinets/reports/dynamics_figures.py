@@ -72,9 +72,8 @@ def _draw(axes: Axes, system: AnySystem, variable: str, diagram: Bifurcations) -
         at = each.rho, each.at[variable]
         axes.plot(*at, marker="X", markersize=7, color=color, markeredgecolor="white", zorder=4)
         words = f"{system_name(system).split(',')[0]} " * (k == 0) + f"{each.rho:.4g}"
-        axes.annotate(
-            words, at, (7, -11 if simsiam else 5), textcoords="offset points", color=color, fontsize=9, zorder=5
-        )
+        offset = 7, -11 if simsiam else 5
+        axes.annotate(words, at, offset, textcoords="offset points", color=color, fontsize=9, zorder=5)
 
 
 def _intervals(panels: Sequence[Axes], diagram: Bifurcations) -> None:

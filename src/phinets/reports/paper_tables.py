@@ -292,11 +292,8 @@ def escape(text: str) -> str:
 
 
 def _latex_table(result: TableResult) -> str:
-    def write(text: str, bold: bool) -> str:
-        return rf"\textbf{{{escape(text)}}}" if bold else escape(text)
-
-    rows = _rows(result, write, r"\quad\textit{paper}")
-    n = len(result.table.columns)
+    paper, n = r"\quad\textit{paper}", len(result.table.columns)
+    rows = _rows(result, lambda text, bold: rf"\textbf{{{escape(text)}}}" if bold else escape(text), paper)
     return _latex_float(f"{title(result)}. {legend(result)}", "l" + "r" * n, headings(result), rows, fit=n > NARROW)
 
 

@@ -115,8 +115,7 @@ def plane(axes: Axes, system: PhiNet, window: Window, starts: Sequence[Sequence[
         for arm in phase_plane.stable_manifold(system, saddle, window):
             axes.plot(*arm, color=palette.BORDER, linewidth=1.4, linestyle=DASHES, zorder=3)
             curves.append(arm)
-    for start in starts:
-        curves.append(path(axes, system, start))
+    curves += [path(axes, system, start) for start in starts]
     for point in points:
         mark(axes, (point.psi, point.gamma or 0.0), point.kind)
     whole = axes.get_figure(root=True)
@@ -282,10 +281,9 @@ def run(axes: Axes, system: SimSiam, start: float) -> None:
 
 def _kinds(axes: Axes, system: SimSiam, window: Window) -> None:
     """The kind of each equilibrium below its marker, where there is room."""
-    points = sorted(equilibria(system), key=lambda point: point.kind != "sink")
     room = 0.12 * (window.psi_max - window.psi_min)
     labeled_psis: list[float] = []
-    for point in points:
+    for point in sorted(equilibria(system), key=lambda point: point.kind != "sink"):
         if all(abs(point.psi - other) > room for other in labeled_psis):
             labeled_psis.append(point.psi)
             axes.annotate(point.kind, (point.psi, 0), (0, -16), textcoords="offset points", fontsize=9, ha="center")

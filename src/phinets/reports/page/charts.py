@@ -218,10 +218,8 @@ def _panel_name(panels: Sequence[str], of: str) -> str:
 
 def _curves(cell: CellText, results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
     """Of each seed that has any: its own, or those of the run that it begins with."""
-    keys = [
-        own if job.requires is None else job.requires.key
-        for job, own in zip(cell.result.cell.jobs, cell.keys, strict=True)
-    ]
+    jobs = zip(cell.result.cell.jobs, cell.keys, strict=True)
+    keys = [own if job.requires is None else job.requires.key for job, own in jobs]
     return [results[key].curves for key in keys if key in results and results[key].curves]
 
 

@@ -35,10 +35,7 @@ class PageTable(NamedTuple):
 
 def tables(result: TargetResult) -> list[PageTable]:
     """The tables of a target."""
-    return [
-        PageTable(result=table, anchor=f"{anchor(result)}-{n}", rows=lines(table))
-        for n, table in enumerate(result.tables, 1)
-    ]
+    return [PageTable(table, f"{anchor(result)}-{n}", lines(table)) for n, table in enumerate(result.tables, 1)]
 
 
 def seed_runs(cell: CellText, results: Mapping[str, Result]) -> list[tuple[int, str, str, str]]:
