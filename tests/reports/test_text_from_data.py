@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from phinets.config.detection import AveragePrecision
-from phinets.config.text import printable
+from phinets.config.errors import printable
 from phinets.detection.average_precision import Detections, GroundTruth
 from phinets.reports.continual import FIGURES, forgetting_figure, matrix_table
 from phinets.reports.curves import curves

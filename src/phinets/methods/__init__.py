@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from phinets.backbones import backbone as backbone_called
-from phinets.backbones import feature_width
+from phinets.backbones import feature_width, require_no_head
 from phinets.config import methods as specs
 from phinets.config.errors import UserError
 from phinets.config.plain import from_plain, to_plain
@@ -52,7 +52,7 @@ def learner(
             raise UserError(f"'{name}' has no use for {option}. Leave it out, or use it with {', '.join(users)}.")
     chosen = replace(chosen, projector=chosen.projector or specs.default_projector(spec))
     encoder = backbone_called(backbone, image_size) if isinstance(backbone, str) else backbone
-    _require_no_head(encoder)
+    require_no_head(encoder)
     features = feature_width(encoder, image_size)
     match spec:
         case specs.Decorrelation():
@@ -76,17 +76,6 @@ def _uses(spec: specs.Method, option: str) -> bool:
         ("projector_affine",): not isinstance(spec, specs.Contrast),
     }
     return all(used for options, used in users.items() if option in options)
-
-
-def _require_no_head(module: nn.Module) -> None:
-    """Refuse timm's and torchvision's classifiers, whose outputs are scores of classes, not features."""
-    library = type(module).__module__.partition(".")[0]
-    cure = "model.reset_classifier(0)" if library == "timm" and getattr(module, "num_classes", None) else ""
-    for name in ("fc", "classifier", "head", "heads") if library == "torchvision" else ():
-        if isinstance(list(getattr(module, name, nn.Identity()).modules())[-1], nn.Linear):
-            cure = f"model.{name} = torch.nn.Identity()"
-    if cure:
-        raise UserError(f"this {type(module).__name__} still has its classification head. Remove it: {cure}.")
 
 
 def distil(learner: Learner, *, weight: float = 1.0, hidden: Sequence[int] = (2048,)) -> Learner:

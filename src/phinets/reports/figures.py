@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from phinets.config.text import printable
+from phinets.config.errors import printable
 from phinets.reports.palette import INK
 
 LINE = 0.16

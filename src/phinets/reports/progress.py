@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from phinets.config.errors import printable
 from phinets.config.record import Summary
-from phinets.config.text import printable
 
 NOT_TERMS = ("kind", "step", "epoch", "loss", "lr")
 SECONDS_BETWEEN_LINES = 10.0

@@ -6,11 +6,10 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from phinets.config.continual import ReplayOptions
-from phinets.config.errors import UserError
+from phinets.config.errors import UserError, printable
 from phinets.config.plain import flat, without
 from phinets.config.record import ContinualRecord
 from phinets.config.run import learning_settings
-from phinets.config.text import printable
 from phinets.reports.palette import method_color
 
 IRRELEVANT = (

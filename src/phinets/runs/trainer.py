@@ -205,12 +205,12 @@ class Trainer(BaseTrainer, Generic[R]):
         done, self._seconds_before = (0, 0.0) if state is None else (state["step"], float(state["seconds"]))
         total, rank_zero = run_parts.schedule.total, distributed.is_rank_zero()
         self.callback.on_start(self.folder, config, total, done)
-        for note in _notes(config, run_parts.train_state.learner.batch_statistics, total):
-            self.callback.on_message(note)
         path = self.folder / JOURNAL if rank_zero else None
         at = 0 if state is None else state["journal"]
         self.journal, self.past = open_journal(path, config.compute.log, lambda: to_plain(config), done, at)
         with self.journal:
+            for note in _notes(config, run_parts.train_state.learner.batch_statistics, total):
+                self.callback.on_message(note)
             self.loop = self._build_loop(state)
             if state is not None:
                 run_parts.train_state.restore(state)

@@ -10,7 +10,7 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
-from phinets.config.errors import StoppedError
+from phinets.config.errors import StoppedError, UserError
 
 
 class Launch(NamedTuple):
@@ -25,7 +25,10 @@ def launch_info() -> Launch:
     """From torchrun's environment variables; a single process without them."""
     if "RANK" not in os.environ:
         return Launch()
-    rank, size, local_rank = (int(os.environ.get(name, default)) for name, default in VARIABLES.items())
+    try:
+        rank, size, local_rank = (int(os.environ.get(name, default)) for name, default in VARIABLES.items())
+    except ValueError:
+        raise UserError(f"{', '.join(VARIABLES)} must be whole numbers, as torchrun sets them.") from None
     return Launch(rank, size, local_rank) if size > 1 else Launch()
 
 

@@ -56,23 +56,22 @@ class Pace:
         return self.waited / self.seconds if self.seconds else 0.0
 
 
+@dataclass(slots=True)
 class SlowdownWatch:
     """Notices once when training falls below half the speed of its first minute in this process."""
 
-    WINDOW = 60.0
+    window: float = 60.0
     """Seconds of training that a speed is measured over."""
-
-    def __init__(self) -> None:
-        self._start: tuple[int, float] | None = None
-        self._first_speed: float | None = None
-        self._reported = False
+    _start: tuple[int, float] | None = None
+    _first_speed: float | None = None
+    _reported: bool = False
 
     def __call__(self, pace: Pace) -> str | None:
         """A message, the first time that the speed of a window is below half that of the first."""
         if self._start is None:
             self._start = pace.images, pace.seconds
         images, seconds = pace.images - self._start[0], pace.seconds - self._start[1]
-        if self._reported or seconds < self.WINDOW:
+        if self._reported or seconds < self.window:
             return None
         speed, self._start = images / seconds, (pace.images, pace.seconds)
         self._first_speed = self._first_speed or speed

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from phinets.methods import Learner
-from phinets.runtime import distributed
 from phinets.runtime.devices import Precision
 
 STATELESS = (
@@ -29,12 +28,12 @@ STATELESS = (
 
 
 def parallel_views(learner: Learner, precision: Precision) -> "ParallelViews | None":
-    """Two threads for the views of a step where they are faster: in one process on a CPU with two threads or more.
+    """Two threads for the views of a step where they are faster: on a CPU with two threads or more.
 
     None also for encoders whose passes may depend on each other, e.g. by dropout, which draws random numbers.
     """
     threads = torch.get_num_threads()
-    plain = precision.device.type == "cpu" and precision.dtype is None and distributed.world_size() == 1
+    plain = precision.device.type == "cpu" and precision.dtype is None
     if not plain or threads < 2 or not learner.encodes_two_views or not all(map(_is_stateless, learner.f.modules())):
         return None
     return ParallelViews(learner, threads // 2)

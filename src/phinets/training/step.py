@@ -84,13 +84,11 @@ class TrainState(BaseTrainState):
 
 def build_train_state(config: TrainConfig, learner: Learner, precision: Precision) -> TrainState:
     """The learner with its optimizer; called once the learner has all of its modules."""
-    return TrainState(
-        learner=learner,
-        optimizer=build_optimizer(learner, config.optimization),
-        precision=precision,
-        model=wrap_distributed(learner, precision.device, config.source.image_size),
-        parallel_views=None if config.compute.compile else parallel_views(learner, precision),
-    )
+    optimizer = build_optimizer(learner, config.optimization)
+    model = wrap_distributed(learner, precision.device, config.source.image_size)
+    plain = model is learner and not config.compute.compile
+    views = parallel_views(learner, precision) if plain else None
+    return TrainState(learner=learner, optimizer=optimizer, precision=precision, model=model, parallel_views=views)
 
 
 def build_learner(config: TrainConfig, device: torch.device, dtype: torch.dtype) -> Learner:
