@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from phinets.config.continual import AppendedTask, ContinualConfig, StreamOptions
+from phinets.config.continual import ContinualConfig, StreamOptions
 from phinets.config.errors import UserError
 from phinets.config.run import DataOptions
 from phinets.data import DataSplits, Files, Images, ImageSet, fingerprint, load, load_task
@@ -75,16 +75,14 @@ def stream(config: ContinualConfig) -> Stream:
     """
     tasks_so_far = _first_tasks(config)
     for more in config.appended:
-        tasks_so_far = _add_tasks(tasks_so_far, [more.data], _source(config.source, more))
+        source = replace(
+            config.source, classes=more.classes, train_images=more.train_images, test_images=more.test_images
+        )
+        tasks_so_far = _add_tasks(tasks_so_far, [more.data], source)
     for number, task in enumerate(tasks_so_far.tasks, start=1):
         _require_images(number, task)
     _require_one_size(tasks_so_far)
     return tasks_so_far
-
-
-def _source(source: DataOptions, more: AppendedTask) -> DataOptions:
-    """Classes and numbers of images come from the appended task, the rest from the run."""
-    return replace(source, classes=more.classes, train_images=more.train_images, test_images=more.test_images)
 
 
 def fingerprints(stream: Stream) -> dict[str, str]:
@@ -92,12 +90,8 @@ def fingerprints(stream: Stream) -> dict[str, str]:
     return {
         f"task {number} {split}": checksum
         for number, task in enumerate(stream.tasks, start=1)
-        for split, checksum in fingerprint(_split_of(task)).items()
+        for split, checksum in fingerprint(DataSplits(task.train, task.test, (), task.splits.get("bank"))).items()
     }
-
-
-def _split_of(task: Task) -> DataSplits:
-    return DataSplits(task.train, task.test, (), task.splits.get("bank"))
 
 
 def _first_tasks(config: ContinualConfig) -> Stream:

@@ -97,9 +97,7 @@ def _batch(content: dict[str, Any], path: Path, key: str, classes: int) -> tuple
         raise UserError(f"'{path}' holds no bytes of shape (n, 3072) under 'data'. {DOWNLOAD_AGAIN}")
     good = isinstance(labels, list) and all(isinstance(i, int) and 0 <= i < classes for i in labels)
     if not good or len(labels or ()) != len(pixels) or not len(pixels):
-        raise UserError(
-            f"'{path}' holds no {len(pixels)} labels from 0 to {classes - 1} under '{key}'. {DOWNLOAD_AGAIN}"
-        )
+        raise UserError(f"'{path}' has no {len(pixels)} labels from 0 to {classes - 1} at '{key}'. {DOWNLOAD_AGAIN}")
     return pixels, np.array(labels, dtype=np.int64)
 
 

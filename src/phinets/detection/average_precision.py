@@ -152,7 +152,8 @@ def coco_matches(iou: Floats, difficult: Flags) -> tuple[Flags, Flags]:
         fits = free & (row >= levels)
         counting = fits & ~difficult
         fits = np.where(counting.any(1, keepdims=True), counting, fits)
-        best = _last_argmax(np.where(fits, row, -1.0))
+        reversed_iou = np.where(fits, row, -1.0)[:, ::-1]  # the last of equal maxima, as in COCO's own evaluation
+        best = reversed_iou.shape[1] - 1 - reversed_iou.argmax(1)
         matches[:, number] = fits.any(1)
         ignored[:, number] = matches[:, number] & difficult[best]
         free[rows, best] &= ~matches[:, number]
@@ -174,11 +175,6 @@ def voc_matches(iou: Floats, difficult: Flags) -> tuple[Flags, Flags]:
         ignored[:, number] = fits & difficult[best]
         free[:, best] &= ~fits | difficult[best]
     return matches, ignored
-
-
-def _last_argmax(values: Floats) -> NDArray[np.intp]:
-    """The column of each row's maximum, the last among equals, as in COCO's own evaluation."""
-    return np.asarray(values.shape[1] - 1 - values[:, ::-1].argmax(1))
 
 
 def interpolate(levels: Floats) -> Callable[[Floats, Floats], float]:

@@ -96,7 +96,7 @@ def target_result(target: Target, scale: Scale, results: Mapping[str, Result]) -
     seeds = {place: [results.get(job.key) for job in cell.jobs] for place, cell in cells.items()}
     evidence = Evidence(
         values={place: tuple(_number(one, cells[place].measure) for one in some) for place, some in seeds.items()},
-        lost={place: tuple(map(_is_lost, some)) for place, some in seeds.items()},
+        lost={place: tuple(one.lost if one and one.health else None for one in some) for place, some in seeds.items()},
     )
     return TargetResult(
         target=target,
@@ -111,10 +111,6 @@ def _number(result: Result | None, measure: str) -> float | None:
     """The number of a seed; one that is not finite counts as none."""
     value = None if result is None else result.numbers.get(measure)
     return value if value is not None and math.isfinite(value) else None
-
-
-def _is_lost(result: Result | None) -> bool | None:
-    return None if result is None or result.health is None else result.lost
 
 
 def _table_result(table: Table, seeds: Mapping[Place, Sequence[Result | None]], evidence: Evidence) -> TableResult:

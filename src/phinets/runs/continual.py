@@ -184,7 +184,8 @@ def read_matrix(
     for row in journal:
         matches = row["kind"] == "task-eval" and (row["readout"], row["encoder"]) == (readout, encoder)
         if matches and (row["task"] == 0 or row["share"] == 1):
-            rows[row["task"]] = _pad(row["accuracies"], tasks)
+            appended_later = tasks - len(row["accuracies"])
+            rows[row["task"]] = (*row["accuracies"], *[None] * appended_later)
     matrix = np.array([rows[t] for t in range(1, tasks + 1)], dtype=float)
     untrained = np.array(rows[0], dtype=float)
     return AccuracyMatrix(
@@ -200,11 +201,6 @@ def read_matrix(
         forward_transfer=_number(metrics.forward_transfer(matrix, untrained)),
         protocol=protocol,
     )
-
-
-def _pad(accuracies: list[float | None], tasks: int) -> Accuracies:
-    """With None for tasks that were appended later."""
-    return (*accuracies, *[None] * (tasks - len(accuracies)))
 
 
 def _number(value: float) -> float | None:

@@ -183,13 +183,7 @@ class Trainer(BaseTrainer, Generic[R]):
     """Drives the training loop of one run: evaluates, writes the journal, saves, and records the result."""
 
     def __init__(
-        self,
-        kind: RunKind[R],
-        folder: Path,
-        env: dict[str, Any],
-        signals: Signals,
-        callback: RunCallback,
-        start: float,
+        self, kind: RunKind[R], folder: Path, env: dict[str, Any], signals: Signals, callback: RunCallback, start: float
     ) -> None:
         """`env`: the content of env.json; `start`: when this process began, by perf_counter."""
         super().__init__(folder, signals, callback, start)

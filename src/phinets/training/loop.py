@@ -68,8 +68,7 @@ class SlowdownWatch:
 
     def __call__(self, pace: Pace) -> str | None:
         """A message, the first time that the speed of a window is below half that of the first."""
-        if self._start is None:
-            self._start = pace.images, pace.seconds
+        self._start = self._start or (pace.images, pace.seconds)
         images, seconds = pace.images - self._start[0], pace.seconds - self._start[1]
         if self._reported or seconds < self.window:
             return None

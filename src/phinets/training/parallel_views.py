@@ -33,10 +33,9 @@ def parallel_views(learner: Learner, precision: Precision) -> "ParallelViews | N
     None also for encoders whose passes may depend on each other, e.g. by dropout, which draws random numbers.
     """
     threads = torch.get_num_threads()
-    plain = precision.device.type == "cpu" and precision.dtype is None
-    if not plain or threads < 2 or not learner.encodes_two_views or not all(map(_is_stateless, learner.f.modules())):
-        return None
-    return ParallelViews(learner, threads // 2)
+    many = threads > 1 and precision.device.type == "cpu" and precision.dtype is None
+    possible = many and learner.encodes_two_views and all(map(_is_stateless, learner.f.modules()))
+    return ParallelViews(learner, threads // 2) if possible else None
 
 
 def _is_stateless(module: nn.Module) -> bool:
