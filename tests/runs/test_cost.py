@@ -107,6 +107,19 @@ def test_the_peak_is_the_worst_moment_of_a_step_and_not_all_that_it_ever_took() 
     assert kept == []
 
 
+def test_the_memory_of_a_view_in_another_thread_is_counted() -> None:
+    config = replace(TINY, backbone="resnet-tiny", source=DataOptions(image_size=16))
+    threads, bytes_by_threads = torch.get_num_threads(), {}
+    try:
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            assert (new_train_state(config, CPU).parallel_views is not None) == (n == 2)
+            bytes_by_threads[n] = taken("simsiam", config)
+    finally:
+        torch.set_num_threads(threads)
+    assert bytes_by_threads[2] == pytest.approx(bytes_by_threads[1], rel=0.02)
+
+
 # whose turn it is
 
 

@@ -52,6 +52,8 @@ class BenchmarkCase:
     """Free the step's gradients, so that the next case does not find them in memory."""
     held_bytes: Callable[[], int]
     """Bytes that stay allocated between two steps."""
+    run_in_one_thread: Callable[[], object] | None = None
+    """The same step in the calling thread, the only one whose memory the profiler sees; None: as `run`."""
 
 
 def costs(config: PretrainConfig, methods: Iterable[str], rounds: int, device: torch.device) -> tuple[Cost, ...]:
@@ -125,7 +127,11 @@ def case_of(train_state: TrainState, views: Views) -> BenchmarkCase:
         state = (t for slot in train_state.optimizer.state.values() for t in slot.values())
         return bytes_of(train_state.learner.state_dict().values()) + bytes_of(state)
 
-    return BenchmarkCase(lambda: run_steps(train_state, views), train_state.optimizer.zero_grad, held_bytes)
+    alone = replace(train_state, parallel_views=None)
+    release = train_state.optimizer.zero_grad
+    return BenchmarkCase(
+        lambda: run_steps(train_state, views), release, held_bytes, run_in_one_thread=lambda: run_steps(alone, views)
+    )
 
 
 def bytes_of(tensors: Iterable[Any]) -> int:
@@ -186,7 +192,7 @@ def _extra_on_cuda(case: BenchmarkCase, device: torch.device) -> int:
 def _extra_on_cpu(case: BenchmarkCase) -> int:
     """The same from the profiler, which sees only allocations while it is active, so `release` runs inside."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        case.run()
+        (case.run_in_one_thread or case.run)()
         case.release()
     events = profiler.profiler.kineto_results.events()
     changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
