@@ -12,7 +12,7 @@ SMALL_HEADS = LearnerOptions(projector=(256, 256), h_hidden=(64,), g_hidden=(64,
 
 
 def default() -> PretrainConfig:
-    """X-PhiNet on shapes with resnet-tiny: the main job, about five minutes on two CPU cores."""
+    """X-PhiNet on shapes with resnet-tiny: the main job, one to five minutes on two CPU cores."""
     return PretrainConfig(
         backbone="resnet-tiny",
         epochs=9,
@@ -44,7 +44,7 @@ def paper() -> PretrainConfig:
 
 
 def online() -> PretrainConfig:
-    """Online learning: X-PhiNet (cosine) on 120,000 shapes that arrive once each, about four minutes on two cores."""
+    """Online learning: X-PhiNet (cosine) on 120,000 shapes that arrive once each, one to four minutes on two cores."""
     return replace(
         default(),
         method="x-phinet/cosine",
