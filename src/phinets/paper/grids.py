@@ -8,6 +8,7 @@ from phinets.config.continual import ContinualConfig
 from phinets.config.evaluation import PaperProbe
 from phinets.config.jobs import ContinualJob, Job, PretrainJob, ProbeJob
 from phinets.config.run import PretrainConfig, TrainConfig
+from phinets.paper.measures import chance
 from phinets.paper.plan import Cell, Table
 from phinets.paper.scales import SCALES, Scale
 
@@ -45,7 +46,9 @@ LEARNERS: Mapping[str, str] = {
 }
 """The learners by their names in the paper's tables, which have several names for some."""
 X_PHINETS = ("X-PhiNet (MSE)", "X-PhiNet (Cos)")
-"""Where the paper's text says X-PhiNet: both of its losses, on average."""
+"""Where the paper's text says X-PhiNet without its loss: both."""
+COMPARABLE = 1.0
+"""Points within which two accuracies are comparable, wherever the paper says so: one margin for all claims."""
 BARLOW_LR_FACTOR = 0.1
 """Barlow Twins does not converge at the others' learning rate of .03 on CIFAR-5m; the paper takes .003."""
 MOCO_CODE = 128
@@ -163,8 +166,9 @@ def grid_cells(
         Cell(
             row=row,
             column=column,
-            measure=measure if isinstance(measure, str) else measure.get(row) or measure[column],
+            measure=(name := measure if isinstance(measure, str) else measure.get(row) or measure[column]),
             jobs=tuple(job(replace(of_column(of_row(base)), seed=seed)) for seed in range(scale.seeds)),
+            chance=chance(base, name),
         )
         for row, of_row in rows.items()
         for column, of_column in columns.items()

@@ -24,6 +24,8 @@ class Cell:
     """Which number of the results: knn, linear, task-knn/fast/average, …"""
     jobs: tuple[Job, ...]
     """The same but for the seed."""
+    chance: float | None = None
+    """The score of guessing, which a collapsed or diverged seed counts as; None: it counts as measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Table:
     """Whether the cells of a column or those of a row compete for the best."""
     columns_are: str = ""
     """What the columns vary: weight decay, batch size, EMA β."""
+    baselines: tuple[str, ...] = ()
+    """Rows of the untrained encoder and of raw pixels, which do not compete."""
 
     @property
     def rows(self) -> tuple[str, ...]:

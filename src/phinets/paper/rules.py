@@ -1,85 +1,82 @@
-"""Claims of the paper, and the rules that decide from the numbers of a table whether they hold.
+"""Claims of the paper, and the rules that test them on the cells of a table.
 
-A rule compares names on one axis of a table (`along`) in the settings on the other axis (`at`; empty: all). Each effect
-has a bootstrap interval. It resamples seeds, and settings too where a mean over them stands for settings like these.
-Where a claim is about these very settings (the worst, the range, the peak), it resamples seeds only. With a single seed
-in a cell only `AllHold` can decide.
+A rule compares names on one axis of a table (`along`) in the settings on the other axis (`at`; empty: all). It turns the
+cells into contrasts by seed, which `phinets.paper.statistics` tests.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-VerdictWord = Literal["holds", "does not hold", "can't tell"]
+from phinets.paper.statistics import Array, Effect, binomial_effect, spearman, t_effect, t_interval
+
+VerdictWord = Literal["holds", "does not hold", "can't tell", "uninformative"]
 Place = tuple[str, str, str]
 """Table, row, column."""
-Array = NDArray[np.float64]
-Statistic = Callable[[Array, Array], Array]
-"""From means (draws, names, settings) and weights of the settings (draws, settings) to effects (draws,)."""
-DRAWS = 2_000
-LEVEL = 0.95
+Seeds = tuple[float | None, ...]
+"""A number for each seed; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The measurements in the cells of a target's tables, by seed, in the order of the tables."""
 
-    values: Mapping[Place, tuple[float | None, ...]]
-    """None where a seed has no number: it failed, diverged, or is missing."""
-    lost: Mapping[Place, tuple[bool | None, ...]]
+    values: Mapping[Place, Seeds]
+    """None where a seed has no number: it failed or is missing. A collapsed or diverged seed has the score of chance."""
+    lost: Mapping[Place, tuple[bool | None, ...]] = field(default_factory=dict)
     """Whether the seed collapsed or diverged; None where that is unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """The size of what a claim is about, with its uncertainty."""
-
-    size: float
-    """In the unit of the table; positive supports the claim."""
-    low: float
-    high: float
-    """95 % bootstrap interval."""
-    seeds: int
-    """The fewest seeds of any cell behind it."""
-    unit: str = "points"
+    gains: Mapping[Place, Seeds] = field(default_factory=dict)
+    """Accuracy of the run less that of its untrained encoder, in points."""
 
 
 class Rule(ABC):
-    """Decides about a claim."""
+    """Tests a claim."""
 
     __slots__ = ()
+
+    needs_learning: ClassVar[bool] = True
+    """Whether runs that learned nothing say nothing about the claim."""
 
     @abstractmethod
     def describe(self) -> str:
         """The rule in words, with its margin."""
 
     @abstractmethod
-    def places(self, evidence: Evidence) -> tuple[Place, ...]:
-        """The cells that it depends on, whether they have numbers or not."""
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        """The cells that it depends on, whether they have numbers or not, those of each setting together."""
 
     @abstractmethod
     def effect(self, evidence: Evidence) -> Effect | None:
-        """The measured effect; None where a cell has no number at all."""
+        """The measured effect; None where no seed has a number in every cell."""
 
-    @abstractmethod
-    def verdict(self, effect: Effect) -> VerdictWord:
-        """What follows from the effect and its interval."""
+    def places(self, evidence: Evidence) -> tuple[Place, ...]:
+        """All cells that it depends on."""
+        return tuple(place for cells in self.settings_cells(evidence) for place in cells)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of the paper that can be checked."""
+    """A sentence of the paper that can be tested."""
 
     name: str
     where: str
-    """The place in the paper."""
-    says: str
-    """In short, in our words."""
+    """The place in the paper: a section, or the caption of a table or figure."""
+    quote: str
+    """The paper's own sentence."""
+    tests: str
+    """What the rule tests, in our words."""
     rule: Rule
+
+
+def complete_seeds(evidence: Evidence, places: tuple[Place, ...]) -> Array:
+    """(places, seeds) of the seeds that have a number in every place."""
+    rows = [evidence.values.get(place, ()) for place in places]
+    seeds = min(map(len, rows), default=0)
+    cells = np.array([row[:seeds] for row in rows], dtype=float).reshape(len(rows), seeds)
+    return np.asarray(cells[:, ~np.isnan(cells).any(axis=0)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +93,7 @@ class TableRule(Rule):
     at: tuple[str, ...] = ()
     """The settings, in their order; empty: all in which every name has a cell."""
     margin: float = 0.0
-    """The effect must exceed it."""
+    """Every contrast must exceed it."""
 
     @property
     @abstractmethod
@@ -104,13 +101,8 @@ class TableRule(Rule):
         """The names, in the order of the cells."""
 
     @abstractmethod
-    def statistic(self, means: Array, weights: Array) -> Array:
-        """The effects (draws,) from means (draws, names, settings) and weights of the settings (draws, settings)."""
-
-    @property
-    def resamples_settings(self) -> bool:
-        """Whether the bootstrap draws settings too."""
-        return True
+    def contrasts(self, cells: Array) -> Array:
+        """(groups, contrasts, seeds) from cells (names, settings, seeds)."""
 
     def settings(self, evidence: Evidence) -> tuple[str, ...]:
         """Where the names are compared."""
@@ -120,125 +112,63 @@ class TableRule(Rule):
         others = dict.fromkeys(column if self.along == "rows" else row for row, column in here)
         return tuple(s for s in others if all(self._place(name, s) in evidence.values for name in self.compared))
 
-    def places(self, evidence: Evidence) -> tuple[Place, ...]:
-        """Every name in every setting."""
-        settings = self.settings(evidence)
-        return tuple(self._place(name, setting) for name in self.compared for setting in settings)
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        """Every name, setting by setting."""
+        return tuple(tuple(self._place(name, s) for name in self.compared) for s in self.settings(evidence))
 
     def effect(self, evidence: Evidence) -> Effect | None:
-        """By the statistic of the cells' means; None where a cell has no number."""
         cells = self._cells(evidence)
-        if cells is None or cells.shape[1] < self.min_settings:
-            return None
-        return bootstrap(cells, self.statistic, self.unit, resample_settings=self.resamples_settings)
-
-    def verdict(self, effect: Effect) -> VerdictWord:
-        """Holds where the whole interval is above the margin, does not hold where it is below; never by one seed."""
-        if effect.seeds < 2 or effect.low <= self.margin <= effect.high:
-            return "can't tell"
-        return "holds" if effect.low > self.margin else "does not hold"
+        return None if cells is None else t_effect(self.contrasts(cells), self.unit, self.margin)
 
     def _place(self, name: str, setting: str) -> Place:
         return (self.table, name, setting) if self.along == "rows" else (self.table, setting, name)
 
-    def _seeds(self, evidence: Evidence) -> Mapping[Place, tuple[float | bool | None, ...]]:
-        return evidence.values
-
     def _cells(self, evidence: Evidence) -> Array | None:
-        """(names, settings, seeds), NaN where a seed has no number; None where a whole cell has none."""
-        by_place = self._seeds(evidence)
-        rows = [by_place.get(place, ()) for place in self.places(evidence)]
-        seeds = max(map(len, rows), default=0)
-        cells = np.array([[*row, *[None] * (seeds - len(row))] for row in rows], dtype=float)
-        if not rows or np.isnan(cells).all(axis=1).any():
+        """(names, settings, seeds); None where there are too few settings or no seed is complete."""
+        settings = self.settings(evidence)
+        places = tuple(self._place(name, setting) for name in self.compared for setting in settings)
+        cells = complete_seeds(evidence, places)
+        if len(settings) < self.min_settings or cells.size == 0:
             return None
-        return cells.reshape(len(self.compared), -1, seeds)
-
-
-def bootstrap(cells: Array, statistic: Statistic, unit: str, *, resample_settings: bool) -> Effect:
-    """The effect in cells (names, settings, seeds), and its percentile bootstrap interval.
-
-    A draw takes as many seeds as there are, with replacement, the same ones in every cell, so that differences stay
-    paired. With `resample_settings` it draws settings likewise (Owen's pigeonhole bootstrap). NaN is no number. A cell
-    none of whose seeds is drawn keeps its own mean. The generator is always the same, so the same cells give the same
-    interval.
-
-    Few seeds say little: with two or three in one setting the interval reaches from the least difference to the
-    largest, since 1/27 of all draws takes one of three seeds thrice. By chance alone it is on one side of 0 once in
-    four times.
-    """
-    _, settings, seeds = cells.shape
-    random = np.random.default_rng(0)
-    seed_weights, setting_weights = _draw_weights(random, seeds), np.ones((DRAWS, settings))
-    if resample_settings:
-        setting_weights = _draw_weights(random, settings)
-    size = statistic(_cell_means(cells, np.ones((1, seeds))), np.ones((1, settings)))
-    outcomes = statistic(_cell_means(cells, seed_weights), setting_weights)
-    low, high = np.nanquantile(outcomes, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    fewest = int((~np.isnan(cells)).sum(axis=-1).min())
-    return Effect(size=float(size[0]), low=float(low), high=float(high), seeds=fewest, unit=unit)
-
-
-def _draw_weights(random: np.random.Generator, n: int) -> Array:
-    """How often each of n is drawn, in n draws with replacement: (draws, n)."""
-    return random.multinomial(n, np.full(n, 1 / n), size=DRAWS).astype(float)
-
-
-def _cell_means(cells: Array, weights: Array) -> Array:
-    """The mean of each cell (draws, names, settings) with its seeds weighted (draws, seeds)."""
-    present = ~np.isnan(cells)
-    total = np.einsum("dk,nsk->dns", weights, np.where(present, cells, 0.0))
-    count = np.einsum("dk,nsk->dns", weights, present.astype(float))
-    own: Array = np.nanmean(cells, axis=-1)
-    return np.where(count > 0, total / np.where(count > 0, count, 1.0), own)
-
-
-def weighted_mean(by_setting: Array, weights: Array) -> Array:
-    """The mean over the settings: (draws, settings) → (draws,)."""
-    return np.asarray((by_setting * weights).sum(axis=1) / weights.sum(axis=1))
-
-
-def difference(means: Array, weights: Array) -> Array:
-    """First name − second, on average over the settings."""
-    return weighted_mean(means[:, 0] - means[:, 1], weights)
+        return cells.reshape(len(self.compared), len(settings), -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Higher(TableRule):
-    """Some are higher than others: mean of `over` − best of `under`, over the settings or in the worst of them.
+    """Each of `over` is higher than each of `under`, on average over the settings or in every one of them.
 
-    The best of `under` is chosen in each setting. Where lower is better, all signs turn.
+    Where lower is better, all signs turn. With a factor, `over` is compared with that multiple of `under`.
     """
 
     over: tuple[str, ...]
     under: tuple[str, ...]
-    by: Literal["mean", "worst"] = "mean"
+    by: Literal["mean", "every"] = "mean"
     better: Literal["higher", "lower"] = "higher"
+    factor: float = 1.0
 
     @property
     def compared(self) -> tuple[str, ...]:
         return self.over + self.under
 
-    @property
-    def resamples_settings(self) -> bool:
-        return self.by == "mean"
-
     def describe(self) -> str:
-        best = " (the best of them)" if len(self.under) > 1 else ""
-        where = "on average over the settings" if self.by == "mean" else "in the setting that speaks least for it"
-        compared = f"{' and '.join(self.over)} {self.better} than {_join_or(self.under)}"
-        return f"{compared}{best} {where}{_margin_words(self.margin)}"
+        where = "on average over the settings" if self.by == "mean" else "in every setting"
+        times = f"{self.factor:g} times " if self.factor != 1 else ""
+        each = " (each)" if len(self.compared) > 2 else ""
+        margin = f" by more than {self.margin:g}" if self.margin else ""
+        return f"{_join(self.over)} {self.better} than {times}{_join(self.under)}{each} {where}{margin}"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        """Positive where `over` is better."""
-        means = means if self.better == "higher" else -means
-        lead = means[:, : len(self.over)].mean(axis=1) - means[:, len(self.over) :].max(axis=1)
-        return weighted_mean(lead, weights) if self.by == "mean" else np.asarray(lead.min(axis=1))
+    def contrasts(self, cells: Array) -> Array:
+        """A contrast for every pair, and for every setting where each counts; positive where `over` is better."""
+        sign = 1.0 if self.better == "higher" else -1.0
+        over, under = cells[: len(self.over)], cells[len(self.over) :]
+        lead = sign * (over[:, None] - self.factor * under[None])
+        lead = lead.mean(axis=2, keepdims=True) if self.by == "mean" else lead
+        return lead.reshape(1, -1, cells.shape[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparable(TableRule):
-    """Two are about the same: one − other, on average over the settings, is within ± `within`."""
+    """Two are about the same: their difference on average over the settings is within ± `within`."""
 
     one: str
     other: str
@@ -251,41 +181,26 @@ class Comparable(TableRule):
     def describe(self) -> str:
         return f"{self.one} and {self.other} differ by less than {self.within:g} on average over the settings"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        return difference(means, weights)
+    def contrasts(self, cells: Array) -> Array:
+        """Distances of the difference from both borders: two one-sided tests."""
+        difference = (cells[0] - cells[1]).mean(axis=0)
+        return np.stack((self.within - difference, self.within + difference))[None]
 
-    def verdict(self, effect: Effect) -> VerdictWord:
-        """Holds where the interval lies inside ± within, does not hold where it lies outside."""
-        if effect.seeds < 2:
-            return "can't tell"
-        if -self.within < effect.low and effect.high < self.within:
-            return "holds"
-        return "does not hold" if effect.low > self.within or effect.high < -self.within else "can't tell"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drop(TableRule):
-    """One is lower than another by at least `by`: (other − name) − by, on average over the settings."""
-
-    name: str
-    other: str
-    by: float
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        return self.other, self.name
-
-    def describe(self) -> str:
-        return f"{self.name} lower than {self.other} by at least {self.by:g} on average over the settings"
-
-    def statistic(self, means: Array, weights: Array) -> Array:
-        """How much more than `by` it is lower."""
-        return difference(means, weights) - self.by
+    def effect(self, evidence: Evidence) -> Effect | None:
+        """With the difference itself as size; only one of the borders can be crossed, so failing needs no correction."""
+        tested, cells = TableRule.effect(self, evidence), self._cells(evidence)
+        if tested is None or cells is None:
+            return None
+        difference = (cells[0] - cells[1]).mean(axis=0)
+        low, high = t_interval(difference)
+        return replace(tested, size=float(difference.mean()), low=low, high=high, p_fails=tested.p_fails / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadier(TableRule):
-    """One changes less over the settings: smallest range of the others − its own range (largest mean − smallest)."""
+    """One changes less over the settings than each of the others: their range by seed − its own (largest − smallest)."""
+
+    min_settings: ClassVar[int] = 2
 
     one: str
     other: tuple[str, ...]
@@ -294,26 +209,43 @@ class Steadier(TableRule):
     def compared(self) -> tuple[str, ...]:
         return self.one, *self.other
 
+    def describe(self) -> str:
+        each = " (each)" if len(self.other) > 1 else ""
+        return f"{self.one} has a smaller range over the settings than {_join(self.other)}{each}"
+
+    def contrasts(self, cells: Array) -> Array:
+        ranges = np.ptp(cells, axis=1)
+        return np.asarray((ranges[1:] - ranges[:1])[None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsteady(TableRule):
+    """One changes more from setting to setting here (`at`) than elsewhere (`than`): mean step between neighbors."""
+
+    min_settings: ClassVar[int] = 2
+
+    name: str
+    than: tuple[str, ...]
+
     @property
-    def resamples_settings(self) -> bool:
-        return False
+    def compared(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def describe(self) -> str:
-        others = _join_or(self.other)
-        return f"{self.one} has a smaller range over the settings than {others}{_margin_words(self.margin)}"
+        return f"{self.name} changes more from one of {_join(self.at)} to the next than between {_join(self.than)}"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        """Positive where it is steadier than the steadiest of the others."""
-        ranges = np.ptp(means, axis=2)
-        return np.asarray(ranges[:, 1:].min(axis=1) - ranges[:, 0])
+    def settings(self, evidence: Evidence) -> tuple[str, ...]:
+        return self.at + self.than
+
+    def contrasts(self, cells: Array) -> Array:
+        steps = np.abs(np.diff(cells[0], axis=0))
+        here, elsewhere = steps[: len(self.at) - 1], steps[len(self.at) :]
+        return np.asarray((here.mean(axis=0) - elsewhere.mean(axis=0))[None, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend(TableRule):
-    """A number rises (or falls) along the settings in their order: least-squares slope per setting.
-
-    A draw of a single setting has no slope and does not count.
-    """
+    """A number rises (or falls) along the settings in their order: least-squares slope per setting."""
 
     unit: ClassVar[str] = "points a setting"
     min_settings: ClassVar[int] = 2
@@ -328,18 +260,17 @@ class Trend(TableRule):
     def describe(self) -> str:
         return f"{self.name} {'rises' if self.rises else 'falls'} along the settings (least-squares slope per setting)"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        """Positive in the direction that is claimed."""
-        along = np.arange(weights.shape[1], dtype=float)[None]
-        x, y = (value - weighted_mean(value, weights)[:, None] for value in (along, means[:, 0]))
-        spread = (weights * x**2).sum(axis=1)
-        slope = np.where(spread > 0, (weights * x * y).sum(axis=1) / np.where(spread > 0, spread, 1.0), np.nan)
-        return slope if self.rises else -slope
+    def contrasts(self, cells: Array) -> Array:
+        """The slope of each seed, positive in the direction that is claimed."""
+        x = np.arange(cells.shape[1], dtype=float)
+        x -= x.mean()
+        slopes = x @ cells[0] / (x @ x)
+        return np.asarray((slopes if self.rises else -slopes)[None, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peaks(TableRule):
-    """A number is best in the middle: best of the inner settings − better of the two ends."""
+    """A number is best in the middle: some inner setting is higher than both ends."""
 
     min_settings: ClassVar[int] = 3
 
@@ -349,22 +280,21 @@ class Peaks(TableRule):
     def compared(self) -> tuple[str, ...]:
         return (self.name,)
 
-    @property
-    def resamples_settings(self) -> bool:
-        return False
-
     def describe(self) -> str:
         return f"{self.name} is higher in some inner setting than at both ends"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        return np.asarray(means[:, 0, 1:-1].max(axis=1) - means[:, 0, [0, -1]].max(axis=1))
+    def contrasts(self, cells: Array) -> Array:
+        """A group for each inner setting: its leads over both ends."""
+        inner, ends = cells[0, 1:-1], cells[0, [0, -1]]
+        return np.asarray(inner[:, None] - ends[None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collapse(TableRule):
-    """Most seeds collapse or diverge (or do not): their share over all cells − ½."""
+    """Most runs collapse or diverge (or do not): an exact test of their share over all cells against ½."""
 
-    unit: ClassVar[str] = "of the seeds beyond half"
+    unit: ClassVar[str] = "of the runs beyond half"
+    needs_learning: ClassVar[bool] = False
 
     names: tuple[str, ...]
     lost: bool = True
@@ -374,19 +304,96 @@ class Collapse(TableRule):
         return self.names
 
     def describe(self) -> str:
-        return f"more than half of the seeds of {_join_or(self.names)} {'collapse' if self.lost else 'do not collapse'}"
+        return f"more than half of the runs of {_join(self.names)} {'collapse' if self.lost else 'do not collapse'}"
 
-    def statistic(self, means: Array, weights: Array) -> Array:
-        beyond_half = weighted_mean(means.mean(axis=1), weights) - 0.5
-        return beyond_half if self.lost else -beyond_half
+    def contrasts(self, cells: Array) -> Array:
+        raise NotImplementedError("runs are counted, not averaged")
 
-    def _seeds(self, evidence: Evidence) -> Mapping[Place, tuple[float | bool | None, ...]]:
-        return evidence.lost
+    def effect(self, evidence: Evidence) -> Effect | None:
+        """From the runs of which it is known."""
+        cells = [[run for run in evidence.lost.get(place, ()) if run is not None] for place in self.places(evidence)]
+        seeds = min(map(len, cells), default=0)
+        if seeds == 0:
+            return None
+        runs = [run == self.lost for cell in cells for run in cell]
+        return binomial_effect(sum(runs), len(runs), seeds, self.unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HigherAt(Rule):
+    """Each place is higher than the place beside it, which may be in another table."""
+
+    pairs: tuple[tuple[Place, Place], ...]
+    """(higher, lower)."""
+
+    def describe(self) -> str:
+        pairs = (f"{', '.join(over)} higher than {', '.join(under)}" for over, under in self.pairs)
+        return "; ".join(pairs)
+
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        return self.pairs
+
+    def effect(self, evidence: Evidence) -> Effect | None:
+        cells = complete_seeds(evidence, self.places(evidence))
+        return None if cells.size == 0 else t_effect((cells[::2] - cells[1::2])[None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOf(Rule):
+    """One of several rules at least: "sometimes"."""
+
+    rules: tuple[TableRule, ...]
+
+    def describe(self) -> str:
+        return "; or ".join(rule.describe() for rule in self.rules)
+
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        return tuple(cells for rule in self.rules for cells in rule.settings_cells(evidence))
+
+    def effect(self, evidence: Evidence) -> Effect | None:
+        """The one that speaks most for it; the claim fails only where every one fails."""
+        effects = [rule.effect(evidence) for rule in self.rules]
+        known = [effect for effect in effects if effect is not None]
+        if len(known) < len(effects):
+            return None
+        return replace(
+            max(known, key=lambda effect: effect.size),
+            seeds=min(effect.seeds for effect in known),
+            supports=any(effect.supports for effect in known),
+            p_holds=min(1.0, len(known) * min(effect.p_holds for effect in known)),
+            p_fails=max(effect.p_fails for effect in known),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agree(Rule):
+    """Two groups of tables with the same cells rank them alike: rank correlation over all cells, by seed."""
+
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+    margin: float = 0.5
+
+    def describe(self) -> str:
+        return f"the rank correlation of {_join(self.one)} with {_join(self.other)} over all cells is above {self.margin:g}"
+
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        partner = dict(zip(self.one, self.other, strict=True))
+        here = [place for place in evidence.values if place[0] in partner]
+        return tuple((place, (partner[place[0]], *place[1:])) for place in here)
+
+    def effect(self, evidence: Evidence) -> Effect | None:
+        cells = complete_seeds(evidence, self.places(evidence))
+        if cells.size == 0:
+            return None
+        correlations = [spearman(list(seed[::2]), list(seed[1::2])) for seed in cells.T]
+        return t_effect(np.array(correlations)[None, None], "of rank correlation", self.margin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllHold(Rule):
     """Statements that were checked one by one: cells are 1 (holds) or 0. All must hold. Needs no seeds."""
+
+    needs_learning: ClassVar[bool] = False
 
     table: str
     rows: tuple[str, ...]
@@ -395,8 +402,8 @@ class AllHold(Rule):
     def describe(self) -> str:
         return f"every statement holds ({self.column})"
 
-    def places(self, evidence: Evidence) -> tuple[Place, ...]:
-        return tuple((self.table, row, self.column) for row in self.rows)
+    def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
+        return (tuple((self.table, row, self.column) for row in self.rows),)
 
     def effect(self, evidence: Evidence) -> Effect | None:
         """The share of the statements that hold."""
@@ -404,16 +411,19 @@ class AllHold(Rule):
         if not cells or any(not cell or None in cell for cell in cells):
             return None
         share = sum(all(value == 1 for value in cell) for cell in cells) / len(cells)
-        return Effect(size=share, low=share, high=share, seeds=min(map(len, cells)), unit="of the statements")
+        holds = share == 1
+        return Effect(
+            size=share,
+            low=share,
+            high=share,
+            seeds=min(map(len, cells)),
+            supports=holds,
+            p_holds=float(not holds),
+            p_fails=float(holds),
+            unit="of the statements",
+        )
 
-    def verdict(self, effect: Effect) -> VerdictWord:
-        return "holds" if effect.size == 1 else "does not hold"
 
-
-def _join_or(names: tuple[str, ...]) -> str:
-    """A, B or C."""
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _margin_words(margin: float) -> str:
-    return f" by more than {margin:g}" if margin else ""
+def _join(names: tuple[str, ...]) -> str:
+    """A, B and C."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

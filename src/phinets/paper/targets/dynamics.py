@@ -31,7 +31,7 @@ def _tables(name: str, title: str, statements: tuple[str, ...]) -> Callable[[Sca
 def _claims(table: str, name: str, where: str, says: str, *rows: str) -> tuple[Claim, ...]:
     """One for the equations as printed, one for those that follow from the loss."""
     return tuple(
-        Claim(f"{name}-{version}", f"Section 4, {where}", f"{says} ({column})",
+        Claim(f"{name}-{version}", f"Section 4, {where}", says, f"{says} ({column})",
               AllHold(table=table, rows=rows, column=column))
         for column, version in COLUMNS.items()
     )  # fmt: skip
@@ -46,7 +46,7 @@ FLOW_CLAIMS = (
 )  # fmt: skip
 SIMSIAM_CLAIMS = (
     # SimSiam has no γ, whose equation is the one that was corrected: both columns are the same.
-    Claim("threshold", f"Section 4, {BESIDE}", "SimSiam leaves STRONG for MEDIUM at ρ = 1/(4(1+σ²))",
+    Claim("threshold", f"Section 4, {BESIDE}", "", "SimSiam leaves STRONG for MEDIUM at ρ = 1/(4(1+σ²))",
           AllHold(table="dynamics-simsiam", rows=SIMSIAM, column="as printed")),
 )  # fmt: skip
 COMPARISON_CLAIMS = tuple(
