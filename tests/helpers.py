@@ -82,7 +82,7 @@ MINIATURE = PretrainConfig(
         online_queries=50,
         num_neighbors=7,
         encoder="both",
-        health_metrics=("alignment", "spectrum", "stable-rank", "slow-gap"),
+        health_metrics=("alignment", "spectrum", "stable-rank", "slow-gap", "code-scale"),
     ),
     compute=Compute(device="cpu"),
     saving=SaveOptions(checkpoint_every="6steps"),

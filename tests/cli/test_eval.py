@@ -80,6 +80,7 @@ def test_kept_features_are_judged_as_the_encoder_was(run_folder: Path, tmp_path:
 def test_health_tells_every_measure_of_a_run(run_folder: Path, capsys: Capture) -> None:
     document = json.loads(said(["eval", "health", str(run_folder), *ON_CPU], capsys)[1])
     assert {"spread", "effective_rank", "alignment", "spectrum_codes", "stable_rank_g2", "slow_cosine"} <= set(document)
+    assert {"code_rms", "sim2_gradient_share"} <= set(document)
     shown = said(["eval", "health", str(run_folder), "--device", "cpu"], capsys)[1]
     assert f"the codes are {document['verdict']}" in shown
     assert "stable rank g2" in shown

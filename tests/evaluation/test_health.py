@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from phinets.config.errors import UserError
 from phinets.config.evaluation import HealthOptions
 from phinets.config.record import RunRecord
+from phinets.config.run import HealthMetric
 from phinets.evaluation.encoders import load_learner
 from phinets.evaluation.health import (
     Health,
@@ -16,6 +18,7 @@ from phinets.evaluation.health import (
     dead_share,
     effective_rank,
     evaluate_health,
+    fade_warning,
     health,
     learner_metrics,
     spectrum,
@@ -25,6 +28,8 @@ from phinets.evaluation.health import (
     weight_cosine,
     weight_distance,
 )
+from phinets.methods import Learner
+from phinets.runtime.batch_norm import synchronize_norms
 from tests.helpers import tiny_learner, tiny_views
 
 CPU = torch.device("cpu")
@@ -32,7 +37,7 @@ CPU = torch.device("cpu")
 
 def test_every_measure_is_in_the_journal_when_asked_for(miniature: RunRecord) -> None:
     looks = [row for row in miniature.journal if row["kind"] == "eval"]
-    wanted = {"alignment", "uniformity", "slow_cosine", "slow_distance", "knn_slow"}
+    wanted = {"alignment", "uniformity", "slow_cosine", "slow_distance", "knn_slow", "code_rms", "sim2_gradient_share"}
     wanted |= {f"stable_rank_{layer}" for layer in ("h1", "h2", "g1", "g2")}
     for row in looks:
         assert wanted <= set(row)
@@ -43,10 +48,21 @@ def test_every_measure_is_in_the_journal_when_asked_for(miniature: RunRecord) ->
 
 def test_a_checkup_leaves_the_learner_as_it_was() -> None:
     learner, views = tiny_learner("x-phinet"), tiny_views()
+    learner.f.projector = torch.nn.Sequential(learner.f.projector, torch.nn.Dropout())
+    learner(views).total.backward()
+    learner.f.backbone.eval()
     before = {k: v.clone() for k, v in learner.state_dict().items()}
-    readings = learner_metrics(learner, views, ("alignment", "spectrum", "stable-rank", "slow-gap"))
+    gradients = {k: p.grad.clone() for k, p in learner.named_parameters() if p.grad is not None}
+    random, options = torch.random.get_rng_state(), learner.options
+    readings = learner_metrics(learner, views, get_args(HealthMetric))
     assert learner.training
+    assert not learner.f.backbone.training
     assert all(torch.equal(before[k], v) for k, v in learner.state_dict().items())
+    for name, weight in learner.named_parameters():
+        assert (name in gradients) == (weight.grad is not None)
+        assert weight.grad is None or torch.equal(weight.grad, gradients[name])
+    assert torch.equal(torch.random.get_rng_state(), random)
+    assert learner.options == options
     assert readings["slow_cosine"] == pytest.approx(1)
     assert readings["slow_distance"] == 0
 
@@ -68,7 +84,7 @@ def test_the_layers_of_h_and_g_are_ranked_where_there_are_any(name: str, layers:
 def test_the_report_of_a_run_repeats_its_last_look(miniature: RunRecord, run_folder: Path) -> None:
     last = [row for row in miniature.journal if row["kind"] == "eval"][-1]
     found = evaluate_health(run_folder, HealthOptions(), CPU)
-    for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance"):
+    for name in ("alignment", "uniformity", "stable_rank_g1", "slow_distance", "code_rms", "sim2_gradient_share"):
         assert found.metrics[name] == pytest.approx(last[name], rel=1e-4)
     assert "after step 12" in found.protocol
     with pytest.raises(UserError, match="run folder"):
@@ -89,6 +105,67 @@ def test_images_seen_some_at_a_time_are_seen_as_a_whole(monkeypatch: pytest.Monk
     parts = learner_metrics(learner, views, ("alignment", "spectrum"))
     assert parts["alignment"] == pytest.approx(whole["alignment"])
     assert parts["spectrum_features"] == pytest.approx(whole["spectrum_features"])
+
+
+def last_norm(learner: Learner) -> torch.nn.BatchNorm1d:
+    norm = list(learner.f.projector.children())[-1]
+    assert isinstance(norm, torch.nn.BatchNorm1d)
+    return norm
+
+
+def test_the_rms_of_codes_is_that_of_the_last_scale_and_shift() -> None:
+    learner, views = tiny_learner("phinet"), tiny_views()
+    norm = last_norm(learner)
+    norm.eps = 1e-15
+    norm.load_state_dict({"running_mean": torch.full((6,), 7.0)}, strict=False)  # the running statistics do not count
+    norm.weight.data, norm.bias.data = gaussian(6, seed=3), gaussian(6, seed=4)
+    wanted = float((norm.weight.square() + norm.bias.square()).mean().sqrt().detach())
+    assert learner_metrics(learner, views, ("code-scale",))["code_rms"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("name", ["phinet", "phinet/cosine", "phinet/no-stop-gradient", "x-phinet"])
+def test_the_share_of_sim2_is_that_of_the_two_backward_passes(name: str) -> None:
+    views, norms = tiny_views(), []
+    for w1, w2 in ((3.0, 0.0), (0.0, 0.5)):
+        alone = tiny_learner(name, sim1_weight=w1, sim2_weight=w2)
+        alone.loss(views).total.backward()
+        norms.append(torch.cat([p.grad.flatten() for p in alone.f.parameters() if p.grad is not None]).norm())
+    both = tiny_learner(name, sim1_weight=3.0, sim2_weight=0.5)
+    share = learner_metrics(both, views, ("code-scale",))["sim2_gradient_share"]
+    assert share == pytest.approx(float(norms[1] / (norms[0] + norms[1])))
+    assert learner_metrics(tiny_learner(name, sim2_weight=0.0), views, ("code-scale",))["sim2_gradient_share"] == 0
+    assert learner_metrics(tiny_learner(name, sim1_weight=0.0), views, ("code-scale",))["sim2_gradient_share"] == 1
+
+
+@pytest.mark.parametrize("name", ["simsiam", "simsiam/original-input", "byol", "barlow-twins", "moco-v2"])
+def test_a_learner_without_sim2_has_a_scale_and_no_share(name: str) -> None:
+    assert set(learner_metrics(tiny_learner(name), tiny_views(), ("code-scale",))) == {"code_rms"}
+
+
+def test_the_scale_takes_a_batch_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = tiny_views()
+    few = learner_metrics(tiny_learner("phinet"), views.map(lambda view: view[:7]), ("code-scale",))
+    monkeypatch.setattr("phinets.evaluation.health.CODE_SCALE_IMAGES", 7)
+    assert learner_metrics(tiny_learner("phinet"), views, ("code-scale",)) == few
+
+
+def test_one_process_of_several_measures_the_scale_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would wait forever for the statistics of the others, which do not evaluate."""
+    alone = learner_metrics(tiny_learner("x-phinet"), tiny_views(), ("code-scale",))
+    learner = tiny_learner("x-phinet")
+    synchronize_norms(learner, CPU)
+    monkeypatch.setattr("phinets.runtime.distributed.world_size", lambda: 2)
+    assert learner_metrics(learner, tiny_views(), ("code-scale",)) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("name", "rms", "warns"),
+    [("phinet", 0.1, True), ("phinet", 0.9, False), ("phinet/cosine", 0.1, False), ("simsiam", 0.1, False)],
+)
+def test_a_faded_mse_is_explained(name: str, rms: float, warns: bool) -> None:
+    warning = fade_warning(tiny_learner(name), {"code_rms": rms, "sim2_gradient_share": 0.02})
+    assert (warning is not None) == warns
+    assert warning is None or "--no-projector-affine" in warning
 
 
 def float32_gaussian(n: int = 2000, d: int = 32) -> torch.Tensor:

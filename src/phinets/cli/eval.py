@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from phinets.cli.command import Action, Outcome, parse_words, run_action, show_lines
+from phinets.cli.command import Action, Outcome, parse_words, print_lines, run_action, show_lines
 from phinets.config.errors import UserError, require_at_least, require_in
 from phinets.config.evaluation import CACHED_PROBE, EvalOptions, FineTuning, HealthOptions, PaperProbe, ProbeName
 from phinets.runtime.process import exit_on_interrupt
@@ -154,7 +154,7 @@ def finetune(words: list[str]) -> Outcome:
 
 @dataclass(frozen=True)
 class HealthOf:
-    """Health metrics of a run's learner: collapse, ranks, spectra, distance of fast and slow weights.
+    """Health metrics of a run's learner: collapse, ranks, spectra, scale of codes, distance of fast and slow weights.
 
     Example: phinets eval health runs/first
     """
@@ -165,7 +165,7 @@ class HealthOf:
     device: str = "auto"
     """auto (cuda, else mps, else cpu), or a torch device such as cpu, cuda:1."""
     json: bool = False
-    """Print one JSON document: every metric, full spectra, verdict, protocol."""
+    """Print one JSON document: every metric, full spectra, verdict, protocol, warning."""
 
 
 def health(words: list[str]) -> Outcome:
@@ -175,7 +175,8 @@ def health(words: list[str]) -> Outcome:
         from phinets.runtime.devices import pick_device
 
     report = evaluate_health(args.target, args.options, pick_device(args.device))
-    document = {"target": str(args.target), "verdict": report.verdict, "protocol": report.protocol, **report.metrics}
+    in_words = {"verdict": report.verdict, "protocol": report.protocol, "warning": report.warning}
+    document = {"target": str(args.target), **in_words, **report.metrics}
     return Outcome(document, lambda console: _show_health(console, report))
 
 
@@ -189,6 +190,8 @@ def _show_health(console: Console, report: "HealthReport") -> None:
             cell = f"{value:.4g}"
         table.add_row(name.replace("_", " "), cell)
     console.print(table, highlight=False)
+    if report.warning is not None:
+        print_lines(console, report.warning)
 
 
 @dataclass(frozen=True, kw_only=True)

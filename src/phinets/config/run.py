@@ -22,7 +22,7 @@ from phinets.config.methods import (
 from phinets.config.plain import to_plain, without
 from phinets.config.views import PLANS, ViewPlan
 
-HealthMetric = Literal["alignment", "spectrum", "stable-rank", "slow-gap"]
+HealthMetric = Literal["alignment", "spectrum", "stable-rank", "slow-gap", "code-scale"]
 SEEDS = "[0, 9223372036854775808)"
 """The seeds of torch's generators: 0 to 2^63 − 1."""
 
@@ -102,7 +102,8 @@ class EvalConfig:
     """Which encoder is evaluated: fast (trained by gradients), slow (its moving average), or both."""
     health_metrics: tuple[HealthMetric, ...] = ()
     """Further metrics of an evaluation, beside kNN and the collapse meter: alignment (with uniformity), spectrum (of
-    codes and features), stable-rank (of each layer of h and g), slow-gap (between fast and slow weights)."""
+    codes and features), stable-rank (of each layer of h and g), slow-gap (between fast and slow weights), code-scale
+    (RMS of z, and Sim-2's share of f's gradient)."""
 
     def __post_init__(self) -> None:
         require_finite(self)

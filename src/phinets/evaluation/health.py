@@ -1,7 +1,8 @@
-"""Health of a learner: collapse, alignment, spectra, ranks, and the distance of fast and slow weights."""
+"""Health of a learner: collapse, alignment, spectra, ranks, the scale of codes, and fast against slow weights."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from phinets.backbones import eval_mode
 from phinets.config.evaluation import HealthOptions
-from phinets.config.methods import EncoderName
+from phinets.config.methods import EncoderName, LearnerOptions
 from phinets.config.record import Verdict
 from phinets.config.run import HealthMetric
 from phinets.data import load
@@ -20,6 +21,8 @@ from phinets.data.locations import resolve_data_name
 from phinets.evaluation.encoders import load_learner
 from phinets.evaluation.features import BATCH_SIZE
 from phinets.methods import Learner
+from phinets.methods.siamese import Predictive
+from phinets.runtime.batch_norm import localize_norms
 from phinets.training.loader import MicroBatch, ViewLoader
 from phinets.views import Views
 
@@ -136,8 +139,9 @@ HealthMetrics = dict[str, float | list[float]]
 
 
 class Sample(NamedTuple):
-    """Of two views, by a frozen learner: the features of the first (n, features) and the codes of both (n, d)."""
+    """Views and, by a frozen learner: the features of the first (n, features) and the codes of both (n, d)."""
 
+    views: Views
     features: Tensor
     z1: Tensor
     z2: Tensor
@@ -159,12 +163,12 @@ def _sample(learner: Learner, encoder: EncoderName, views: Views) -> Sample:
         for x1, x2 in zip(views.first.split(BATCH_SIZE), views.second.split(BATCH_SIZE), strict=True):
             features = f.backbone(x1)
             chunks.append([x.float().cpu() for x in (features, f.projector(features), f(x2))])
-    return Sample(*(torch.cat(tensors) for tensors in zip(*chunks, strict=True)))
+    return Sample(views, *(torch.cat(tensors) for tensors in zip(*chunks, strict=True)))
 
 
 def fixed_views(loader: ViewLoader, images: int) -> MicroBatch:
-    """Two views of the first images of a loader, always the same."""
-    loader = replace(loader, batch=min(images, len(loader.images)), micro_batches=1, rank=0, ranks=1, anchor=None)
+    """The views of the first images of a loader, always the same."""
+    loader = replace(loader, batch=min(images, len(loader.images)), micro_batches=1, rank=0, ranks=1)
     return loader.micro_batch(0, 0, torch.arange(loader.batch))
 
 
@@ -175,6 +179,8 @@ class HealthReport:
     metrics: HealthMetrics
     verdict: Verdict
     protocol: str
+    warning: str | None = None
+    """Why Sim-2 has faded, and what to do; None where it has not."""
 
 
 def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -> HealthReport:
@@ -198,7 +204,7 @@ def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -
     loader = ViewLoader(
         images=load(name, source).train.images,
         plan=config.plan,
-        anchor=None,
+        anchor=learner.anchor,
         batch=1,
         seed=config.seed,
         size=source.image_size,
@@ -215,7 +221,22 @@ def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -
         f"{config.method}, {config.backbone}, after step {step}; codes and features of the {options.encoder} encoder, "
         f"of {len(views.first)} training images of {name} in two views, in eval mode"
     )
-    return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol)
+    warning = fade_warning(learner, metrics)
+    return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol, warning=warning)
+
+
+def fade_warning(learner: Learner, metrics: HealthMetrics) -> str | None:
+    """Why an MSE Sim-2 has faded, and what to do; None where it has not, or is no MSE."""
+    sim2 = learner.wiring.sim2 if isinstance(learner, Predictive) else None
+    rms, share = metrics["code_rms"], metrics.get("sim2_gradient_share")
+    if sim2 is None or sim2.distance != "mse" or not isinstance(rms, float) or rms >= FADE_RMS:
+        return None
+    return (
+        f"Sim-2 has faded: the RMS of the codes z is {rms:.2g}, and was about 1 before training. An MSE between codes "
+        f"falls with its square; Sim-2 now has {share:.1%} of f's gradient. The cause is weight decay on the scale of "
+        "the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a method with a "
+        "cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
+    )
 
 
 def _stable_rank(learner: Learner, sample: Sample) -> HealthMetrics:
@@ -233,6 +254,46 @@ def _slow_gap(learner: Learner, sample: Sample) -> HealthMetrics:
     return {"slow_cosine": weight_cosine(fast, slow), "slow_distance": weight_distance(fast, slow)}
 
 
+CODE_SCALE_IMAGES = 256
+FADE_RMS = 0.3
+"""RMS of z below which an MSE between codes has less than a tenth of its first size."""
+
+
+def _code_scale(learner: Learner, sample: Sample) -> HealthMetrics:
+    """The RMS of z of the first view, and Sim-2's share of f's gradient, as the next training step would see them.
+
+    Training mode: the losses compare codes that batch norm has scaled by the statistics of their own batch, so their
+    RMS is that of its affine scale and shift; in eval mode the running statistics would lag behind f. A copy of the
+    learner computes, by itself also where batch norm spans several processes.
+    """
+    views = sample.views.map(lambda view: view[:CODE_SCALE_IMAGES])
+    copy = deepcopy(learner).train()
+    localize_norms(copy)
+    with torch.random.fork_rng([views.first.device] if views.first.is_cuda else []):
+        with torch.no_grad():
+            z = copy.f(views.first)
+        metrics: HealthMetrics = {"code_rms": float(z.float().square().mean().sqrt())}
+        if isinstance(copy, Predictive) and copy.wiring.sim2 is not None:
+            metrics["sim2_gradient_share"] = _sim2_gradient_share(copy, views)
+    return metrics
+
+
+def _sim2_gradient_share(learner: Predictive, views: Views) -> float:
+    """‖w₂·∇Sim-2‖ / (‖w₁·∇Sim-1‖ + ‖w₂·∇Sim-2‖), gradients with respect to all parameters of f; changes `options`."""
+    options = learner.options
+    sim1 = options.sim1_weight and _gradient_norm(learner, views, replace(options, sim2_weight=0.0))
+    sim2 = options.sim2_weight and _gradient_norm(learner, views, replace(options, sim1_weight=0.0))
+    return sim2 / max(sim1 + sim2, torch.finfo(torch.float32).tiny)
+
+
+@torch.enable_grad()
+def _gradient_norm(learner: Learner, views: Views, options: LearnerOptions) -> float:
+    learner.options = options
+    weights = [weight for weight in learner.f.parameters() if weight.requires_grad]
+    gradients = torch.autograd.grad(learner.loss(views).total, weights, materialize_grads=True)
+    return float(torch.stack([gradient.float().norm() for gradient in gradients]).norm())
+
+
 METRICS: Mapping[HealthMetric, Callable[[Learner, Sample], HealthMetrics]] = {
     "alignment": lambda _, s: {"alignment": alignment(s.z1, s.z2), "uniformity": uniformity(s.z1)},
     "spectrum": lambda _, s: {
@@ -241,4 +302,5 @@ METRICS: Mapping[HealthMetric, Callable[[Learner, Sample], HealthMetrics]] = {
     },
     "stable-rank": _stable_rank,
     "slow-gap": _slow_gap,
+    "code-scale": _code_scale,
 }

@@ -43,7 +43,7 @@ class Monitor:
 
     @cached_property
     def _views(self) -> Views:
-        """Two views of the first training images, the same in every evaluation."""
+        """Views of the first training images, the same in every evaluation."""
         views, _, bad = fixed_views(self.run_parts.schedule.loader_at(0), HEALTH_IMAGES)
         self.run_parts.bad_images.add(bad)
         return views

@@ -30,6 +30,14 @@ def synchronize_norms(module: nn.Module, device: torch.device) -> None:
                 )
 
 
+def localize_norms(module: nn.Module) -> None:
+    """The inverse of `synchronize_norms`, for a copy that one process evaluates alone in training mode."""
+    for owner in list(module.modules()):
+        for name, child in list(owner.named_children()):
+            if isinstance(child, nn.SyncBatchNorm | SharedBatchNorm):
+                setattr(owner, name, _convert(child, LocalBatchNorm))
+
+
 def _convert(norm: _BatchNorm, kind: type[_BatchNorm]) -> _BatchNorm:
     new = kind(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
     new.weight, new.bias = norm.weight, norm.bias
@@ -38,12 +46,16 @@ def _convert(norm: _BatchNorm, kind: type[_BatchNorm]) -> _BatchNorm:
     return new.train(norm.training)
 
 
-class SharedBatchNorm(_BatchNorm):
-    """Batch norm by the mean and variance of all processes' images; in eval mode the ordinary one."""
+class LocalBatchNorm(_BatchNorm):
+    """The ordinary batch norm, for inputs of any number of dimensions."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"batch norm needs (n, c, …), not {tuple(input.shape)}")
+
+
+class SharedBatchNorm(LocalBatchNorm):
+    """Batch norm by the mean and variance of all processes' images; in eval mode the ordinary one."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(n, c, …) → the same shape."""
