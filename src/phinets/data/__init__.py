@@ -25,7 +25,7 @@ from phinets.data.image_sets import (
     select_classes,
 )
 from phinets.data.locations import Source
-from phinets.data.shapes.dataset import shapes, shapes_stream
+from phinets.data.shapes.dataset import shapes, shapes_stream, single_shapes, single_shapes_stream
 
 __all__ = [
     "DATA", "PLACES", "BadImage", "BadImages", "DataSplits", "Files", "ImageBatch", "ImageSet", "Images", "InMemory",
@@ -34,13 +34,17 @@ __all__ = [
 
 DATA: Mapping[str, Source] = {
     "shapes": Source(shapes),
+    "shapes/single": Source(single_shapes),
     "cifar10": Source(cifar.cifar10, cifar.CIFAR10.folder),
     "cifar100": Source(cifar.cifar100, cifar.CIFAR100.folder),
     "stl10": Source(stl10.stl10, stl10.FOLDER),
     "cifar5m": Source(five_million.cifar5m, five_million.FOLDER),
     "imagenet": Source(folder.imagenet, folder.IMAGENET),
 }
-GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {"shapes": shapes_stream}
+GENERATED_STREAMS: Mapping[str, Callable[[DataOptions], DataSplits]] = {
+    "shapes": shapes_stream,
+    "shapes/single": single_shapes_stream,
+}
 """Data that are generated when needed: `stream:shapes`."""
 
 

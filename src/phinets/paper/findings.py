@@ -299,21 +299,23 @@ def _readings(
 
     def reading(claim: Claim) -> Reading | None:
         places = claim.rule.places(evidence)
-        measures = {cell.measure for table in tables for cell in table.cells if (table.name, cell.row, cell.column) in places}
+        measures = {
+            cell.measure for table in tables for cell in table.cells if (table.name, cell.row, cell.column) in places
+        }
         readouts = dict.fromkeys(filter(None, map(readout_of, sorted(measures))))
         if second and len(readouts) != 1:
             return None
         effect, reason = effects[claim.name], reasons[claim.name]
         word, why = reason or _decide(effect, claim, claim.name in decided)
         unit = _unit(effect, tables, places)
-        return Reading(readout=" and ".join(READOUT_NAMES[name] for name in readouts), effect=unit, verdict=word, why=why)
+        return Reading(
+            readout=" and ".join(READOUT_NAMES[name] for name in readouts), effect=unit, verdict=word, why=why
+        )
 
     return tuple(map(reading, target.claims))
 
 
-def _undecided(
-    rule: Rule, effect: Effect | None, evidence: Evidence, scale: Scale
-) -> tuple[VerdictWord, str] | None:
+def _undecided(rule: Rule, effect: Effect | None, evidence: Evidence, scale: Scale) -> tuple[VerdictWord, str] | None:
     """Why there is no verdict, whatever the p-value; None where it decides."""
     if effect is None:
         places = rule.places(evidence)

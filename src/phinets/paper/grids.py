@@ -122,13 +122,22 @@ def lr_factor(factor: float) -> Change:
     return lambda run: replace(run, optimization=replace(run.optimization, lr=run.optimization.lr * factor))
 
 
-def weight_decay(value: float) -> Change:
-    """Another weight decay."""
-    return lambda run: replace(run, optimization=replace(run.optimization, weight_decay=value))
+def weight_decay(scale: Scale, value: float) -> Change:
+    """The weight decay that stands for one of the paper's."""
+
+    def apply(run: T) -> T:
+        return replace(run, optimization=replace(run.optimization, weight_decay=scale.weight_decay(run, value)))
+
+    return apply
 
 
 def batch(scale: Scale, value: int) -> Change:
-    """The batch size that stands for one of the paper's."""
+    """The paper's batch size, or the scale's usual one."""
+    return lambda run: replace(run, batch=scale.usual_batch or scale.batch(value))
+
+
+def compared_batch(scale: Scale, value: int) -> Change:
+    """The batch size that stands for one of the paper's where several are compared."""
     return lambda run: replace(run, batch=scale.batch(value))
 
 
@@ -147,9 +156,9 @@ def run_metric(name: str | Mapping[str, str]) -> Measurement[PretrainConfig]:
     return (lambda run: PretrainJob(run=run)), name
 
 
-def probe_metric(probe: PaperProbe) -> Measurement[PretrainConfig]:
-    """Accuracy in percent by the paper's linear probe."""
-    return (lambda run: ProbeJob(run=run, probe=probe)), "probe"
+def probe_metric(probe: PaperProbe | None) -> Measurement[PretrainConfig]:
+    """Accuracy in percent by the paper's linear probe, or by the run's own cached one."""
+    return run_metric("linear") if probe is None else ((lambda run: ProbeJob(run=run, probe=probe)), "probe")
 
 
 def stream_metric(name: str | Mapping[str, str]) -> Measurement[ContinualConfig]:
@@ -184,7 +193,7 @@ def decay_table(
     **table: Any,
 ) -> Table:
     """A table with a column for each weight decay that the scale runs."""
-    columns = {decay_name(value): weight_decay(value) for value in scale.some(decays)}
+    columns = {decay_name(value): weight_decay(scale, value) for value in scale.some_decays(decays)}
     return Table(cells=grid_cells(scale, base, rows, columns, measurement), columns_are="weight decay", **table)
 
 

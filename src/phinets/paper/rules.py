@@ -91,7 +91,7 @@ class TableRule(Rule):
     along: Literal["rows", "columns"] = "rows"
     """The axis that the names are on."""
     at: tuple[str, ...] = ()
-    """The settings, in their order; empty: all in which every name has a cell."""
+    """The settings, in their order, of which those count that the scale runs; empty: all."""
     margin: float = 0.0
     """Every contrast must exceed it."""
 
@@ -105,11 +105,9 @@ class TableRule(Rule):
         """(groups, contrasts, seeds) from cells (names, settings, seeds)."""
 
     def settings(self, evidence: Evidence) -> tuple[str, ...]:
-        """Where the names are compared."""
-        if self.at:
-            return self.at
+        """Where the names are compared: the settings in which every name has a cell."""
         here = [(row, column) for table, row, column in evidence.values if table == self.table]
-        others = dict.fromkeys(column if self.along == "rows" else row for row, column in here)
+        others = self.at or dict.fromkeys(column if self.along == "rows" else row for row, column in here)
         return tuple(s for s in others if all(self._place(name, s) in evidence.values for name in self.compared))
 
     def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:

@@ -61,14 +61,23 @@ BANK_IMAGES = 10_000
 """Images of the stream's labeled bank."""
 
 
-def shapes(options: DataOptions) -> DataSplits:
+SINGLE = World(across=1)
+"""One object in each picture: as large at 16 pixels as those of `WORLD` at 32."""
+
+
+def shapes(options: DataOptions, world: World = WORLD) -> DataSplits:
     """A procedural world of ten forms, drawn by the package itself: no download, any number of images."""
-    train = _image_set(_n_for_classes(options.train_images, options) or 50_000, "train", options)
-    test = _image_set(_n_for_classes(options.test_images, options) or 10_000, "test", options)
+    train = _image_set(_n_for_classes(options.train_images, options) or 50_000, "train", options, world)
+    test = _image_set(_n_for_classes(options.test_images, options) or 10_000, "test", options, world)
     return DataSplits(train, test, CLASSES)
 
 
-def shapes_stream(options: DataOptions) -> DataSplits:
+def single_shapes(options: DataOptions) -> DataSplits:
+    """The same world with one object in each picture, for images of 16 pixels."""
+    return shapes(options, SINGLE)
+
+
+def shapes_stream(options: DataOptions, world: World = WORLD) -> DataSplits:
     """Shapes that are drawn when needed and not stored: as many as --train-images says (180,000), none twice.
 
     They are those of `shapes`, in its order, and continue it. They have no labels; the bank is the first 10,000, and
@@ -82,9 +91,15 @@ def shapes_stream(options: DataOptions) -> DataSplits:
     n = options.train_images or STREAM_IMAGES
     if n > TEST:
         raise UserError(f"train_images is {n}, but stream:shapes has at most {TEST} images.")
-    images = ShapesStream(range(n), options.shapes_seed, options.image_size)
-    bank = _image_set(min(n, BANK_IMAGES), "train", options)
-    return DataSplits(ImageSet(images, None), _image_set(options.test_images or 10_000, "test", options), CLASSES, bank)
+    images = ShapesStream(range(n), options.shapes_seed, options.image_size, world)
+    bank = _image_set(min(n, BANK_IMAGES), "train", options, world)
+    test = _image_set(options.test_images or 10_000, "test", options, world)
+    return DataSplits(ImageSet(images, None), test, CLASSES, bank)
+
+
+def single_shapes_stream(options: DataOptions) -> DataSplits:
+    """The same of `shapes/single`."""
+    return shapes_stream(options, SINGLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +109,10 @@ class ShapesStream(RowImages):
     shapes_seed: int
     size: int
     """Side in pixels."""
+    world: World = WORLD
 
     def fetch(self, rows: Tensor) -> ImageBatch:
-        pixels, _ = draw(self.numbers(rows).numpy(), seed=self.shapes_seed, size=self.size)
+        pixels, _ = draw(self.numbers(rows).numpy(), seed=self.shapes_seed, size=self.size, world=self.world)
         return ImageBatch(from_numpy(pixels), rows)
 
     def order(self, generator: torch.Generator) -> range:
@@ -110,6 +126,6 @@ def _n_for_classes(n: int | None, options: DataOptions) -> int | None:
     return round(1.2 * n * len(CLASSES) / len(options.classes)) + 200
 
 
-def _image_set(n: int, split: Literal["train", "test"], options: DataOptions) -> ImageSet:
-    pixels, labels = finite(n, split=split, seed=options.shapes_seed, size=options.image_size)
+def _image_set(n: int, split: Literal["train", "test"], options: DataOptions, world: World) -> ImageSet:
+    pixels, labels = finite(n, split=split, seed=options.shapes_seed, size=options.image_size, world=world)
     return ImageSet(InMemory(from_numpy(pixels)), from_numpy(labels))

@@ -21,21 +21,21 @@ def _tables(
 ) -> tuple[Table, ...]:
     """A table for each weight decay, of the data set that the table's name begins with."""
     base = scale.stl10 if name == "stl10" else scale.cifar10
-    columns = {str(size): grids.batch(scale, size) for size in scale.some(SIZES)}
+    columns = {str(size): grids.compared_batch(scale, size) for size in scale.some(SIZES)}
     return tuple(
         Table(
             name=f"{name}-{decay_name(value)}",
             title=f"{title} by batch size, weight decay {decay_name(value)}",
-            cells=grid_cells(scale, weight_decay(value)(base), learners(*names), columns, measurement),
+            cells=grid_cells(scale, weight_decay(scale, value)(base), learners(*names), columns, measurement),
             columns_are="batch size",
         )
-        for value in scale.some(DECAYS)
+        for value in scale.some_decays(DECAYS)
     )
 
 
 def _early(scale: Scale) -> tuple[Table, ...]:
     often = replace(scale.stl10.evaluation, eval_every=max(1, scale.stl10.evaluation.eval_every // 10))
-    base = grids.batch(scale, 1024)(weight_decay(1e-4)(replace(scale.stl10, evaluation=often)))
+    base = grids.batch(scale, 1024)(weight_decay(scale, 1e-4)(replace(scale.stl10, evaluation=often)))
 
     def table(metric: str, title: str, moments: Mapping[str, str]) -> Table:
         cells = grid_cells(scale, base, learners(*ON_STL10), dict.fromkeys(moments, grids.same), run_metric(moments))

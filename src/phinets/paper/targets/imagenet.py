@@ -17,7 +17,7 @@ def _by_decay(scale: Scale) -> tuple[Table, ...]:
 
 
 def _g(scale: Scale) -> tuple[Table, ...]:
-    base = grids.weight_decay(1e-3)(grids.batch(scale, 512)(scale.imagenet))
+    base = grids.weight_decay(scale, 1e-3)(grids.batch(scale, 512)(scale.imagenet))
     columns = grids.learners("SimSiam", "PhiNet (MSE)", "PhiNet (g=I)", "PhiNet (g=h)")
     measurement = grids.probe_metric(scale.short_imagenet_probe)
     cells = grids.grid_cells(grids.one_seed_in_paper(scale), base, {"linear probe": grids.same}, columns, measurement)

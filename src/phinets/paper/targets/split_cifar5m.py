@@ -17,11 +17,13 @@ BEST = {"SimSiam": 1e-5}
 
 
 def _main(scale: Scale) -> tuple[Table, ...]:
-    columns = {name: grids.chain(grids.weight_decay(BEST.get(name, 2e-5)), change) for name, change in METHODS.items()}
+    columns = {
+        name: grids.chain(grids.weight_decay(scale, BEST.get(name, 2e-5)), change) for name, change in METHODS.items()
+    }
     base = grids.batch(scale, 512)(scale.cifar5m)
     online = grids.grid_cells(scale, base, {"CIFAR-5m": grids.same}, columns, grids.probe_metric(scale.probe))
-    streams = _rows(scale, "wd 5e-4", grids.weight_decay(5e-4)(scale.split_cifar5m))
-    streams += _rows(scale, "wd 2e-5", grids.weight_decay(2e-5)(scale.split_cifar5m))
+    streams = _rows(scale, "wd 5e-4", grids.weight_decay(scale, 5e-4)(scale.split_cifar5m))
+    streams += _rows(scale, "wd 2e-5", grids.weight_decay(scale, 2e-5)(scale.split_cifar5m))
     return (
         Table(name="cifar5m", title="CIFAR-5m, 8 epochs: linear probe", cells=online, best_in="row"),
         grids.stream_table("split-cifar5m", "Split CIFAR-5m, 1 epoch a task: accuracy and forgetting", streams),

@@ -21,11 +21,11 @@ SMALL_SHARE = 3
 
 def _recipes(scale: Scale) -> dict[str, Change]:
     """The rows: two recipes as multiples of the scale's learning rate, which stands for .05; MoCo v2's own."""
-    moco = chain(learner("MoCo v2"), lr_factor(0.6), weight_decay(1e-4), grids.batch(scale, 256), _moco_settings)
+    moco = chain(learner("MoCo v2"), lr_factor(0.6), weight_decay(scale, 1e-4), grids.batch(scale, 256), _moco_settings)
     rows: dict[str, Change] = {"MoCo v2": moco}
     for name in ("SimSiam", "PhiNet", "X-PhiNet"):
-        rows[f"{name} ({FIRST})"] = chain(learner(name), weight_decay(1e-4))
-        rows[f"{name} ({SECOND})"] = chain(learner(name), lr_factor(10), weight_decay(1e-5))
+        rows[f"{name} ({FIRST})"] = chain(learner(name), weight_decay(scale, 1e-4))
+        rows[f"{name} ({SECOND})"] = chain(learner(name), lr_factor(10), weight_decay(scale, 1e-5))
     return rows
 
 

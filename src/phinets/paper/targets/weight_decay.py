@@ -1,6 +1,16 @@
 """CIFAR-10 over weight decay: PhiNet's variants, other methods, the augmented anchor, MoCo."""
 
-from phinets.paper.grids import COMPARABLE, X_PHINETS, batch, decay_table, learners, one_seed_in_paper, probe_metric, run_metric
+from phinets.paper.grids import (
+    COMPARABLE,
+    X_PHINETS,
+    batch,
+    compared_batch,
+    decay_table,
+    learners,
+    one_seed_in_paper,
+    probe_metric,
+    run_metric,
+)
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Comparable, Higher, Steadier
 from phinets.paper.scales import Scale
@@ -20,7 +30,10 @@ AT_128, AT_1024 = f"{VARIANTS}-128", f"{VARIANTS}-1024"
 
 
 def _probe_table(scale: Scale, name: str, size: int, *names: str, title: str = ": linear probe") -> Table:
-    base, title = batch(scale, size)(scale.cifar10), f"CIFAR-10, batch {size}{title} by weight decay"
+    base, title = (
+        (batch if size == 128 else compared_batch)(scale, size)(scale.cifar10),
+        f"CIFAR-10, batch {size}{title} by weight decay",
+    )
     return decay_table(scale, base, learners(*names), DECAYS, probe_metric(scale.probe), name=name, title=title)
 
 
