@@ -69,7 +69,8 @@ def test_moco_has_its_own_head_and_the_others_learning_rate() -> None:
 
 def test_imagenet() -> None:
     run, job = probed(cell("imagenet-weight-decay", "imagenet-weight-decay", "PhiNet (MSE)", "2e-05"))
-    assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
+    assert (run.method, run.data, run.epochs, run.batch) == ("phinet", "imagenet", 100, 512)
+    assert (run.backbone, run.source.image_size) == ("resnet50/zero-init-residual", 224)
     assert (run.peak_lr, run.optimization.weight_decay) == (0.1, 2e-5)
     assert (job.probe.epochs, job.probe.batch) == (90, 4096)
     run, job = probed(cell("imagenet-g", "imagenet-g", "linear probe", "PhiNet (g=h)"))
@@ -164,7 +165,8 @@ def transferred(found: Cell) -> tuple[PretrainConfig, DetectionConfig]:
 
 def test_detection() -> None:
     run, detection = transferred(cell("voc", "voc-07", "PhiNet (lr .5, wd 1e-5)", "AP50"))
-    assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
+    assert (run.method, run.data, run.epochs, run.batch) == ("phinet", "imagenet", 100, 512)
+    assert run.backbone == "resnet50/zero-init-residual"
     assert (run.optimization.lr, run.optimization.weight_decay) == (0.5, 1e-5)
     assert (detection.images.data, detection.images.extra_data) == ("voc:VOCdevkit/VOC2007", ())
     assert (detection.training.iterations, detection.training.batch, detection.metric) == (24_000, 16, "voc07")
@@ -177,6 +179,7 @@ def test_moco_on_imagenet_is_moco_v2_s_own_recipe() -> None:
     run, _ = transferred(cell("voc", "voc-07", "MoCo v2", "AP75"))
     assert (run.method, run.batch, run.optimization.weight_decay) == ("moco-v2", 256, 1e-4)
     assert abs(run.peak_lr - 0.03) < 1e-15
+    assert run.backbone == "resnet50", "MoCo's own code does not start residual branches at zero"
     learner = run.learner
     assert (learner.projector, learner.queue, learner.beta, learner.temperature) == ((2048, 128), 65_536, 0.999, 0.2)
 

@@ -30,8 +30,9 @@ def _recipes(scale: Scale) -> dict[str, Change]:
 
 
 def _moco_settings(run: T) -> T:
-    """MoCo v2 as on ImageNet: β .999, T .2, a queue of 65,536, sixteen times CIFAR-10's."""
-    return replace(run, learner=replace(run.learner, beta=0.999, temperature=0.2, queue=16 * run.learner.queue))
+    """MoCo v2 as on ImageNet: β .999, T .2, a queue of 65,536, sixteen times CIFAR-10's; the encoder's plain start."""
+    learner = replace(run.learner, beta=0.999, temperature=0.2, queue=16 * run.learner.queue)
+    return replace(run, backbone=run.backbone.removesuffix("/zero-init-residual"), learner=learner)
 
 
 def _images(images: ImageOptions, years: tuple[str, ...]) -> ImageOptions:
