@@ -10,6 +10,25 @@ from phinets.paper.targets import TARGETS
 
 ROOT = Path(__file__).parent.parent
 STATUSES = {"done", "part", "planned"}
+LABELS = (
+    "fig:arch", "subfig:arch-simsiam", "subfig:arch-a", "subfig:arch-b", "subfig:arch-c",
+    "figure:vecfield_PhiNet", "figure:simsiam", "figure:comparison",
+    "equation:ode_invariant_parabola", "equation:ode_simsiam", "equation:ode_matphi", "equation:ode_phi",
+    "equation:ode_psi",
+    "equation:ode_gamma", "equation:invariant_parabola",
+    "assumption:symmetry", "assumption:eigenspace_alignment", "claim:wider_basin", "claim:negative_init",
+    "code-phinet", "code-x-phinet",
+    "fig:weight_decay_bs_128", "fig:knn-early-train-curve", "fig:sp-c5m-weight-decay", "table: robust-lr",
+    "fig: robust-c10-aug", "fig:stable-rank",
+    "tab:ablation_inet", "tab:online-continual", "tab:ablation_cifar5m_wd", "tab:ablation_cifar5m_wd_one",
+    "tab:online-continual-two-epochs", "tab:online-continual-mixup", "tab:split-cifar10", "tab:split-cifar100-mom",
+    "tab:ablation_cifar10", "tab:imagenet-ablation", "tab:ablation_cifar_knn", "tab:ablation_cifar_linear",
+    "tab:ablation_stl_linear",
+    "table-voc", "tab:comparison-wd-moco", "table:robust-c5m-aug", "tab:computational_costs",
+    "tab:computational_costs_time",
+    "tab:ablation_cifar10_setup", "tab:ablation_imagenet_setup",
+)  # fmt: skip
+"""Every label of a figure, table, equation, assumption, claim or listing in the paper's source."""
 
 
 def rows() -> list[tuple[str, str, str, str]]:
@@ -39,6 +58,11 @@ def test_the_map_names_every_target() -> None:
     named_there = re.findall(r": ([a-z0-9-]+) \|", (ROOT / "docs" / "paper_map.md").read_text())
     on_dynamics = [name for name in TARGETS if name.startswith("dynamics-")]
     assert sorted([*named_there, *on_dynamics]) == sorted(TARGETS)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_the_map_has_everything_that_the_paper_labels(label: str) -> None:
+    assert any(re.search(rf"(?<![\w:-]){re.escape(label)}(?![\w:-])", paper) for paper, *_ in rows())
 
 
 def test_every_promise_of_reliability_has_a_test_that_exists() -> None:

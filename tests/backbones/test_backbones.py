@@ -9,8 +9,10 @@ import pytest
 import torch
 import torchvision
 from torch import nn
+from torchvision.models.resnet import Bottleneck
 
-from phinets.backbones import BACKBONES, backbone, feature_width
+from phinets.backbones import BACKBONES, backbone, feature_width, warn_if_small
+from phinets.backbones.weights import matching_resnet
 from phinets.config.errors import UserError
 from phinets.methods.networks import mlp
 
@@ -42,6 +44,28 @@ def test_resnet18_cifar_keeps_the_full_side_through_its_first_stage() -> None:
 def test_no_residual_starts_at_zero() -> None:
     names = [n for n, p in backbone("resnet18-cifar").named_parameters() if n.endswith("bn2.weight") and (p == 0).all()]
     assert names == []
+
+
+def test_with_zero_init_residual_every_block_without_a_shortcut_layer_starts_as_the_identity() -> None:
+    encoder = backbone("resnet50/zero-init-residual")
+    blocks = [block for block in encoder.modules() if isinstance(block, Bottleneck)]
+    assert len(blocks) == 3 + 4 + 6 + 3
+    assert all((block.bn3.weight == 0).all() and (block.bn3.bias == 0).all() for block in blocks)
+    assert not any((norm.weight == 0).any() for block in blocks for norm in (block.bn1, block.bn2))
+    x = torch.rand(2, 2048, 3, 3, generator=torch.Generator().manual_seed(0))
+    for block in blocks[-2:]:
+        assert torch.equal(block(x), x)
+    plain = backbone("resnet50")
+    assert not any((block.bn3.weight == 0).any() for block in plain.modules() if isinstance(block, Bottleneck))
+
+
+def test_a_variant_is_trained_and_exported_as_the_encoder_before_its_slash() -> None:
+    name = "resnet50/zero-init-residual"
+    weights = backbone(name).state_dict()
+    assert matching_resnet(weights) == "resnet50"
+    backbone("resnet50").load_state_dict(weights, strict=True)
+    with pytest.warns(UserWarning, match="ImageNet stem"):
+        warn_if_small(name, 32)
 
 
 def test_every_torchvision_resnet_is_there() -> None:

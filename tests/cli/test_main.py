@@ -158,7 +158,7 @@ def test_an_existing_run_is_refused_and_left(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "config.yaml").read_text() == "mine"
 
 
-@pytest.mark.parametrize("picture", ["architecture", "shapes"])
+@pytest.mark.parametrize("picture", ["architecture", "hippocampus", "shapes"])
 def test_draw_draws_and_does_not_overwrite(picture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["draw", picture, "--out", str(tmp_path / "picture.png")]
     assert said(words, capsys)[0] == 0

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from phinets.dynamics.commutators import (
     NAMES,
@@ -120,6 +121,36 @@ def test_the_paper_s_sum_sign_is_the_stacked_anticommutator() -> None:
     a, c = random.normal(size=(2, 3, 3))
     a = a + a.T
     np.testing.assert_allclose(plus(a, np.eye(3)) @ c.ravel(order="F"), (a @ c + c @ a).ravel(order="F"), atol=1e-12)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_solutions_shrink_at_least_at_the_smallest_eigenvalue_that_occurs_on_the_way(version: Version) -> None:
+    """Tian et al. 2021, Lemma 2: ẇ = −H(t)w, λ_min(H(t)) ≥ λ₀ give ‖w(t)‖ ≤ exp(−λ₀t)‖w(0)‖; here H = 3ρI + K(t)."""
+    rho, start = 1.0, Start(dim=2, scale=0.7, symmetric=True)
+    one, other = (symmetric_weights(flow(version), random_start(flow(version), start, seed)) for seed in (0, 1))
+
+    def at(t: float) -> SymmetricWeights:
+        share = (1 + np.sin(2 * t)) / 2
+        between = {n: share * getattr(one, n) + (1 - share) * getattr(other, n) for n in ("Phi", "G", "H")}
+        return SymmetricWeights(**between, sigma2=0.7, rho=rho)
+
+    def matrix(t: float) -> Floats:
+        blocks = right_blocks(version, at(t))
+        return np.block([[blocks[f"K{i}{j}"] for j in (1, 2, 3)] for i in (1, 2, 3)]) + 3 * rho * np.eye(12)
+
+    slowest = min(np.linspace(0, np.pi, 200), key=lambda t: smallest_eigenvalue(version, at(t)))
+    lowest, times = smallest_eigenvalue(version, at(slowest)), np.linspace(0, 2, 21)
+    assert lowest > 0
+    directions = np.linalg.eigh(matrix(slowest) + matrix(slowest).T)[1]
+    assert directions[:, 0] @ matrix(slowest) @ directions[:, 0] == pytest.approx(lowest), "no larger bound is true"
+    starts = np.hstack([directions, np.random.default_rng(5).normal(size=(12, 4))])
+
+    def rate(t: float, columns: Floats) -> Floats:
+        return -(matrix(slowest + t) @ columns.reshape(starts.shape)).ravel()
+
+    path = solve_ivp(rate, (0, 2), starts.ravel(), "DOP853", times, rtol=1e-9, atol=1e-12)
+    sizes = np.linalg.norm(path.y.reshape(*starts.shape, -1), axis=0)
+    assert (sizes <= np.exp(-lowest * times) * sizes[:, :1] * (1 + 1e-6)).all()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

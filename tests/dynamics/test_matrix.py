@@ -106,6 +106,27 @@ def test_the_published_flow_is_not_and_only_the_second_predictor_differs() -> No
     assert np.abs(rates["W_g"] - true["W_g"]).max() > 0.1
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_at_symmetric_predictors_the_flow_is_the_paper_s_but_for_a_sign_in_h_s_equation(
+    version: Version, seed: int
+) -> None:
+    """The appendix's equations of Φ, W_g, W_h under its first assumption, its Φ̇ labeled ode_matphi."""
+    system = MatrixFlow(sigma2=SIGMA2, rho=RHO, version=version)
+    weights = random_start(system, Start(dim=3, input_dim=5, symmetric=True), seed)
+    F, G, H = weights["W_f"], weights["W_g"], weights["W_h"]
+    s, one, Phi, Q = 1 + SIGMA2, np.eye(3), F @ F.T, np.eye(3) + G @ G
+    K = H @ Q @ H
+    rates = system.flow(weights)
+    Phi_rate = -s * (K @ Phi + Phi @ K) + (H @ Phi + Phi @ H) + (H @ G @ Phi + Phi @ G @ H) - 2 * RHO * Phi
+    np.testing.assert_allclose(rates["W_f"] @ F.T + F @ rates["W_f"].T, Phi_rate, rtol=0, atol=1e-12)
+    printed_G = -(s * H - one) @ Phi @ H - RHO * G
+    assert np.allclose(rates["W_g"], printed_G, rtol=0, atol=1e-12) == (version == "published")
+    np.testing.assert_allclose(rates["W_h"], -(s * Q @ H - (one + G)) @ Phi - RHO * H, rtol=0, atol=1e-12)
+    printed_H = -(s * Q @ H + (one + G)) @ Phi - RHO * H
+    np.testing.assert_allclose(rates["W_h"] - printed_H, 2 * (one + G) @ Phi, rtol=0, atol=1e-12)
+
+
 def test_the_expected_loss_is_the_mean_over_samples() -> None:
     random, n = np.random.default_rng(1), 400_000
     weights = drawn(EVERY[1])

@@ -1,5 +1,9 @@
 """Spot cells at the paper's scale, their settings written out by hand from the paper."""
 
+from dataclasses import replace
+
+import pytest
+
 from phinets.config.continual import ContinualConfig
 from phinets.config.detection import DetectionConfig
 from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, DynamicsJob, Job, PretrainJob, ProbeJob
@@ -45,6 +49,8 @@ def test_cifar_10_over_weight_decay() -> None:
     assert (job.probe.epochs, job.probe.rates, job.probe.optimizer) == (100, (30.0,), "sgd")
     run, _ = probed(cell("cifar10-weight-decay-methods", "cifar10-weight-decay-methods", "BYOL", "0"))
     assert (run.method, run.batch, run.optimization.weight_decay, run.learner.beta) == ("byol", 128, 0.0, 0.99)
+    large, _ = probed(cell("cifar10-weight-decay-methods", "cifar10-weight-decay-methods-1024", "BYOL", "0"))
+    assert large == replace(run, batch=1024), "the two panels differ in their batch alone"
 
 
 def test_the_ablation() -> None:
@@ -69,7 +75,8 @@ def test_moco_has_its_own_head_and_the_others_learning_rate() -> None:
 
 def test_imagenet() -> None:
     run, job = probed(cell("imagenet-weight-decay", "imagenet-weight-decay", "PhiNet (MSE)", "2e-05"))
-    assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
+    assert (run.method, run.data, run.epochs, run.batch) == ("phinet", "imagenet", 100, 512)
+    assert (run.backbone, run.source.image_size) == ("resnet50/zero-init-residual", 224)
     assert (run.peak_lr, run.optimization.weight_decay) == (0.1, 2e-5)
     assert (job.probe.epochs, job.probe.batch) == (90, 4096)
     run, job = probed(cell("imagenet-g", "imagenet-g", "linear probe", "PhiNet (g=h)"))
@@ -87,6 +94,7 @@ def test_batch_sizes_and_stl_10() -> None:
     early = pretrained(cell("stl10-early", "stl10-early-knn", "SimSiam", "early"))
     assert (early.data, early.batch, early.optimization.weight_decay) == ("stl10", 1024, 1e-4)
     assert early.evaluation.eval_every == run.evaluation.eval_every // 10
+    assert (run.backbone, run.source.image_size, run.epochs) == ("resnet18-cifar", 32, 800), "as on CIFAR-10"
 
 
 def test_cifar_5m() -> None:
@@ -156,6 +164,18 @@ def test_fast_and_slow_are_read_from_one_stream() -> None:
     assert (beside.jobs, beside.measure) == (slow.jobs, "task-knn/slow/average")
 
 
+def test_fast_and_slow_are_read_from_one_run_at_the_learning_rates_that_the_paper_tried_on_cifar_5m() -> None:
+    for column, rate in (("lr/10", 0.003), ("lr/3", 0.01), ("lr", 0.03)):
+        rows = (f"X-PhiNet (Cos) {name}" for name in ("fast", "slow"))
+        fast, slow = (cell("fast-slow", "fast-slow-cifar5m", row, column) for row in rows)
+        run = pretrained(fast)
+        assert fast.jobs == slow.jobs
+        assert (fast.measure, slow.measure) == ("linear", "linear_slow")
+        assert (run.method, run.data, run.epochs, run.batch) == ("x-phinet/cosine", "cifar5m", 8, 512)
+        assert (run.evaluation.encoder, run.optimization.weight_decay) == ("both", 2e-5)
+        assert abs(run.optimization.lr - rate) < 1e-15
+
+
 def transferred(found: Cell) -> tuple[PretrainConfig, DetectionConfig]:
     job = found.jobs[0]
     assert isinstance(job, DetectionJob)
@@ -164,19 +184,27 @@ def transferred(found: Cell) -> tuple[PretrainConfig, DetectionConfig]:
 
 def test_detection() -> None:
     run, detection = transferred(cell("voc", "voc-07", "PhiNet (lr .5, wd 1e-5)", "AP50"))
-    assert (run.method, run.data, run.backbone, run.epochs, run.batch) == ("phinet", "imagenet", "resnet50", 100, 512)
+    assert (run.method, run.data, run.epochs, run.batch) == ("phinet", "imagenet", 100, 512)
+    assert run.backbone == "resnet50/zero-init-residual"
     assert (run.optimization.lr, run.optimization.weight_decay) == (0.5, 1e-5)
     assert (detection.images.data, detection.images.extra_data) == ("voc:VOCdevkit/VOC2007", ())
-    assert (detection.training.iterations, detection.training.batch, detection.metric) == (24_000, 16, "voc07")
+    assert (detection.training.batch, detection.training.lr, detection.metric) == (16, 0.02, "voc07")
+    alone = detection.training
     run, detection = transferred(cell("voc", "voc-07+12", "X-PhiNet (lr .05, wd 1e-4)", "AP"))
     assert (run.method, run.optimization.lr, run.optimization.weight_decay) == ("x-phinet", 0.05, 1e-4)
     assert (detection.images.data, detection.images.extra_data) == ("voc:VOCdevkit/VOC2007", ("voc:VOCdevkit/VOC2012",))
+    both = detection.training
+    assert (both.iterations, both.milestones, both.batch) == (24_000, (18_000, 22_000), 16)
+    epochs = [training.iterations * 16 / images for training, images in ((alone, 5_011), (both, 16_551))]
+    assert abs(epochs[0] - epochs[1]) < 0.01, "as many epochs of fewer images"
+    assert [step / alone.iterations for step in alone.milestones] == pytest.approx([3 / 4, 11 / 12], abs=1e-4)
 
 
 def test_moco_on_imagenet_is_moco_v2_s_own_recipe() -> None:
     run, _ = transferred(cell("voc", "voc-07", "MoCo v2", "AP75"))
     assert (run.method, run.batch, run.optimization.weight_decay) == ("moco-v2", 256, 1e-4)
     assert abs(run.peak_lr - 0.03) < 1e-15
+    assert run.backbone == "resnet50", "MoCo's own code does not start residual branches at zero"
     learner = run.learner
     assert (learner.projector, learner.queue, learner.beta, learner.temperature) == ((2048, 128), 65_536, 0.999, 0.2)
 
@@ -189,6 +217,11 @@ def test_a_third_of_other_pictures_stands_for_the_first_year() -> None:
     assert both.train_images is not None
     assert first.train_images == both.train_images // 3
     assert (first.data, first.extra_data, first.test_images) == (both.data, both.extra_data, both.test_images)
+    steps = {
+        transferred(cell("voc", name, "MoCo v2", "AP", "pocket"))[1].training.iterations
+        for name in ("voc-07", "voc-07+12")
+    }
+    assert steps == {scale("pocket").detection.training.iterations}
 
 
 def costed(found: Cell) -> CostJob:

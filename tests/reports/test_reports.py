@@ -9,7 +9,7 @@ from rich.console import Console
 
 from phinets.config.record import RunRecord, Summary
 from phinets.config.run import EvalConfig, PretrainConfig
-from phinets.reports.architecture import architecture
+from phinets.reports.architecture import architecture, hippocampus
 from phinets.reports.curves import curves
 from phinets.reports.figures import png
 from phinets.reports.progress import LiveBar, result_table
@@ -82,6 +82,13 @@ def test_the_architecture_names_what_each_panel_adds() -> None:
     assert ["Sim-1" in p for p in panels] == [True, True, True]
     assert ["Sim-2" in p for p in panels] == [False, True, True]
     assert ["EMA" in p for p in panels] == [False, False, True]
+
+
+def test_the_hippocampus_has_every_region_of_the_paper_s_model_once() -> None:
+    texts = [text.get_text() for text in hippocampus().axes[0].texts]
+    regions = [text.splitlines()[0] for text in texts if "\n" in text]
+    assert sorted(regions) == ["CA1", "CA3", "EC II", "EC III", "EC V", "NC"]
+    assert [texts.count(word) for word in ("Sim-1", "Sim-2", "stop-gradient")] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -82,9 +82,9 @@ def eval_mode(encoder: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-def _torchvision_resnet(name: str) -> nn.Module:
+def _torchvision_resnet(name: str, **options: bool) -> nn.Module:
     """torchvision's ResNet of that name without its classifier; 7×7 stem and max-pool for ImageNet-size images."""
-    model = torchvision.models.get_model(name, weights=None)
+    model = torchvision.models.get_model(name, weights=None, **options)
     model.num_features, model.fc = model.fc.in_features, nn.Identity()
     assert isinstance(model, nn.Module)
     return model
@@ -97,7 +97,9 @@ BACKBONES: Mapping[str, Callable[[], nn.Module]] = {
     "resnet-tiny": resnet_tiny,
     "resnet-nano": resnet_nano,
     **{name: partial(_torchvision_resnet, name) for name in IMAGENET_STEM},
+    "resnet50/zero-init-residual": partial(_torchvision_resnet, "resnet50", zero_init_residual=True),
 }
+"""By name; a variant has the weights' names and shapes of the encoder before the slash."""
 
 
 def backbone(name: str, image_size: int | None = None) -> nn.Module:
@@ -115,9 +117,14 @@ def backbone(name: str, image_size: int | None = None) -> nn.Module:
     return build()
 
 
+def has_imagenet_stem(name: str) -> bool:
+    """Whether a named encoder is one of torchvision's ResNets, or a variant of one."""
+    return name.partition("/")[0] in IMAGENET_STEM
+
+
 def warn_if_small(name: str, image_size: int) -> None:
     """Warn where images are too small for a backbone's stem."""
-    if name in IMAGENET_STEM and image_size <= 64:
+    if has_imagenet_stem(name) and image_size <= 64:
         places = max(1, image_size // 4)
         warnings.warn(
             f"'{name}' has the ImageNet stem (7×7, stride 2, max-pool): it makes {places} × {places} places of a "
@@ -129,8 +136,9 @@ def warn_if_small(name: str, image_size: int) -> None:
 def describe_backbone(name: str) -> str:
     """A named encoder in one line."""
     build = look_up("backbone", name, BACKBONES)
-    if name in IMAGENET_STEM:
-        return "torchvision's, without its classifier; ImageNet stem, for images of 128 pixels and more"
+    if has_imagenet_stem(name):
+        variant = "; every residual branch starts at zero, as in SimSiam's code for ImageNet" if "/" in name else ""
+        return f"torchvision's, without its classifier; ImageNet stem, for images of 128 pixels and more{variant}"
     return (build.__doc__ or "").splitlines()[0].rstrip(".")
 
 

@@ -15,7 +15,7 @@ from phinets.runtime.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-Picture = Literal["architecture", "shapes", "continual"]
+Picture = Literal["architecture", "hippocampus", "shapes", "continual"]
 Figure = Literal["matrix", "tasks", "fast-slow", "forgetting"]
 
 
@@ -51,9 +51,9 @@ def command(words: list[str]) -> Outcome:
     elif options.picture == "continual":
         save_figure(path, _continual_figure(options.runs, options.figure))
     else:
-        from phinets.reports.architecture import architecture
+        from phinets.reports.architecture import architecture, hippocampus
 
-        save_figure(path, architecture())
+        save_figure(path, architecture() if options.picture == "architecture" else hippocampus())
     return Outcome({"picture": str(path)}, show_lines(str(path)))
 
 

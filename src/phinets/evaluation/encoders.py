@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from phinets.backbones import IMAGENET_STEM, feature_width, warn_if_small
 from phinets.backbones import backbone as backbone_called
+from phinets.backbones import feature_width, has_imagenet_stem, warn_if_small
 from phinets.backbones.weights import load_weights, read_weights
 from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError, look_up
@@ -220,7 +220,7 @@ def image_size_of(options: EncoderOptions, loaded: LoadedEncoder) -> int:
         return int(size)
     if shape := _timm_config(loaded).get("input_size"):
         return int(shape[-1])
-    return 224 if loaded.backbone in IMAGENET_STEM else 32
+    return 224 if has_imagenet_stem(loaded.backbone) else 32
 
 
 def view_plan_of(options: EncoderOptions, loaded: LoadedEncoder) -> ViewPlan:

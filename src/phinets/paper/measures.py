@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from phinets.config.continual import ContinualConfig
 from phinets.config.run import TrainConfig
 
-READOUTS: Mapping[str, str] = {"knn": "linear", "linear": "knn", "probe": "knn"}
+READOUTS: Mapping[str, str] = {
+    "knn": "linear", "linear": "knn", "probe": "knn", "knn_slow": "linear_slow", "linear_slow": "knn_slow"
+}  # fmt: skip
 """Accuracies of a pretraining, and the other readout of each."""
 STREAM_READOUTS: Mapping[str, str] = {
     "task-knn": "task-linear", "task-linear": "task-knn", "class-knn": "class-linear", "class-linear": "class-knn"
 }  # fmt: skip
 READOUT_NAMES: Mapping[str, str] = {
-    "knn": "kNN", "linear": "linear probe", "probe": "linear probe", "task-knn": "task-wise kNN",
-    "task-linear": "task-wise linear probe", "class-knn": "class-incremental kNN",
+    "knn": "kNN", "linear": "linear probe", "probe": "linear probe", "knn_slow": "kNN", "linear_slow": "linear probe",
+    "task-knn": "task-wise kNN", "task-linear": "task-wise linear probe", "class-knn": "class-incremental kNN",
     "class-linear": "class-incremental linear probe",
 }  # fmt: skip
 OF_THE_RUN = ("stable_rank_", "early/", "late/", "code_rms", "sim2_gradient_share")
@@ -48,7 +50,7 @@ def accuracy(measure: str) -> str | None:
 def untrained(accuracy_measure: str) -> str:
     """The same accuracy of the untrained encoder."""
     if accuracy_measure in READOUTS:
-        return f"{'linear' if accuracy_measure == 'probe' else accuracy_measure}_untrained"
+        return f"{_readout(accuracy_measure)}_untrained"
     return accuracy_measure.removesuffix("average") + "untrained"
 
 
@@ -56,7 +58,12 @@ def pixels(accuracy_measure: str) -> str | None:
     """The same accuracy of raw pixels; None in a stream, where it is not measured."""
     if accuracy_measure not in READOUTS:
         return None
-    return f"{'linear' if accuracy_measure == 'probe' else accuracy_measure}_pixels"
+    return f"{_readout(accuracy_measure)}_pixels"
+
+
+def _readout(accuracy_measure: str) -> str:
+    """kNN or linear probe, whichever encoder and probe."""
+    return "knn" if accuracy_measure.startswith("knn") else "linear"
 
 
 def chance(run: TrainConfig, measure: str) -> float | None:

@@ -129,7 +129,7 @@ def paper() -> Scale:
     )
     imagenet = PretrainConfig(
         data="imagenet",
-        backbone="resnet50",
+        backbone="resnet50/zero-init-residual",  # as facebookresearch/simsiam, which the paper follows
         views="simsiam-imagenet",
         epochs=100,
         source=DataOptions(image_size=224),

@@ -1,4 +1,4 @@
-"""The Φ architecture as a picture: figure 1 of the paper, drawn anew."""
+"""The Φ architecture as pictures: figures 1 and 2 of the paper, drawn anew."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,9 +19,38 @@ def architecture() -> Figure:
     return figure
 
 
-def _panel(axes: Axes, name: str) -> None:
-    axes.set(xlim=(0, 10), ylim=(-0.2, 11.0), aspect="equal")
+def hippocampus() -> Figure:
+    """X-PhiNet as a model of the hippocampus (EC, CA3, CA1) beside the neocortex (NC), as Section 3 describes it."""
+    figure, grid = new_figure(6.5, 5.5, kind=Figure)
+    axes = grid[0, 0]
+    _blank(axes, 8.4)
+    for x, layer, code, color in ((1.8, "II", "$z_1 = f(x_1)$", FAST), (5, "III", "$z_2 = f(x_2)$", FAST),
+                                  (8.2, "V", "$z_0 = f_{long}(x)$", SLOW)):  # fmt: skip
+        _node(axes, (x, 0.6), f"EC {layer}\n{code}", color, height=1.1)
+    _arrow(axes, (1.8, 1.2), (1.8, 3.3), FAST)
+    _node(axes, (1.8, 3.9), "CA3\npredictor $h$", CA3, height=1.1)
+    _arrow(axes, (3.0, 3.9), (4.0, 3.9), CA3, label="$p_1$")
+    _arrow(axes, (5, 1.2), (5, 3.4), FAST, stopped=True)
+    _loss(axes, (5, 3.9), "Sim-1", CA3)
+    _arrow(axes, (1.8, 4.5), (3.85, 6.6), CA3, label="$p_1$")
+    _node(axes, (5, 6.6), "CA1\npredictor $g$", CA1, height=1.1)
+    _arrow(axes, (6.2, 6.2), (7.6, 4.4), CA1, label="$y_1$")
+    _arrow(axes, (8.2, 1.2), (8.2, 3.4), SLOW, stopped=True)
+    _loss(axes, (8.2, 3.9), "Sim-2", CA1)
+    _arrow(axes, (8.2, 4.4), (8.2, 6.0), CA1)
+    _node(axes, (8.2, 6.6), "NC\nlong-term memory", SLOW, height=1.1)
+    axes.text(5, 7.6, "CA1 compares (Sim-1) and predicts (g); EC V passes its output on to NC", fontsize=8, color=INK,
+              ha="center")  # fmt: skip
+    return figure
+
+
+def _blank(axes: Axes, height: float) -> None:
+    axes.set(xlim=(0, 10), ylim=(-0.2, height), aspect="equal")
     axes.axis("off")
+
+
+def _panel(axes: Axes, name: str) -> None:
+    _blank(axes, 11.0)
     axes.set_title(TITLES[name], fontsize=15, color=INK, weight="bold")
     _node(axes, (5, 0.4), "image $x$", FAINT)
     _views(axes)

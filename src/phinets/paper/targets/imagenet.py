@@ -46,10 +46,16 @@ G_CLAIMS = (
                  along="columns")),
 )  # fmt: skip
 
+TEST_NOTE = (
+    "The paper says 100,000 test images. The labels of those are not public: the 50,000 validation images are the test "
+    "set, as in the code that the paper follows."
+)
+
 TARGETS = (
     Target("imagenet-weight-decay", "table tab:ablation_inet", "ImageNet, linear probe by weight decay",
-           tables=_by_decay, claims=DECAY_CLAIMS),
+           tables=_by_decay, claims=DECAY_CLAIMS, notes=TEST_NOTE),
     Target("imagenet-g", "table tab:imagenet-ablation", "ImageNet, the choice of g",
            tables=_g, claims=G_CLAIMS,
-           notes="The paper prints no spread, so its scale has one seed: no claim can be decided there without more."),
+           notes="The paper prints no spread, so its scale has one seed: no claim can be decided there without more. "
+                 f"{TEST_NOTE}"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from phinets.paper.grids import ACC, COMPARABLE, FG, READOUT_NOTE, X_PHINETS
 from phinets.paper.plan import Cell, Table, Target
 from phinets.paper.rules import Claim, Comparable, Higher, HigherAt, Steadier
 from phinets.paper.scales import Scale
+from phinets.paper.targets.cifar5m import ONLINE_NOTE
 from phinets.paper.targets.weight_decay import COSINE_WHERE, LIMITS
 
 OTHERS = ("BYOL", "SimSiam", "Barlow Twins", "PhiNet (MSE)", "RM-SimSiam")
@@ -142,7 +143,7 @@ TARGETS = (
            tables=_main, claims=MAIN_CLAIMS,
            notes="The row CIFAR-5m takes each method at its best weight decay of tab:ablation_cifar5m_wd, whose "
                  "number it repeats: 1e-5 for SimSiam, 2e-5 for BYOL, RM-SimSiam and X-PhiNet. Barlow Twins is not "
-                 f"in that table, and PhiNet's 76.74 neither: 2e-5 is taken. {READOUT_NOTE}"),
+                 f"in that table, and PhiNet's 76.74 neither: 2e-5 is taken. {ONLINE_NOTE} {READOUT_NOTE}"),
     Target("split-cifar5m-weight-decay", "figure fig:sp-c5m-weight-decay", "Split CIFAR-5m by weight decay",
            tables=_by_decay, claims=DECAY_CLAIMS, figure="lines",
            notes="The figure's axis and methods are not printed: the methods are those of the main table. "
