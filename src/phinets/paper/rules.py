@@ -80,6 +80,8 @@ class Claim:
     says: str
     """In short, in our words."""
     rule: Rule
+    quote: str = ""
+    """The paper's sentence, without its LaTeX."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
