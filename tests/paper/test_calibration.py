@@ -23,6 +23,8 @@ from phinets.paper.rules import (
 )
 from phinets.paper.statistics import LEVEL
 
+pytestmark = pytest.mark.slow
+
 N, TRIALS = 5, 1_500
 SLACK = 3 * np.sqrt(LEVEL * (1 - LEVEL) / TRIALS)
 """Three standard errors of a share of 5 % over the trials."""

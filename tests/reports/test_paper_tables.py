@@ -232,6 +232,7 @@ def test_every_target_of_the_paper_is_written_in_whole_tables(name: str) -> None
         ("X-PhiNet at 5e-05", "X-PhiNet at 5e-05"),
         ("EMA β →", r"EMA $\beta$ $\to$"),
         ("[-1, 2]", "{[}$-$1, 2{]}"),
+        ("★: γ = 0, ψ̇ = 0", r"$\star$: $\gamma$ = 0, $\dot{\psi}$ = 0"),
     ],
 )
 def test_what_latex_would_misread_is_escaped(plain: str, tex: str) -> None:

@@ -121,9 +121,8 @@ def saddle_arms(
     `margin` reaches 0.
     """
     point = np.array(saddle.state)
-    values, vectors = np.linalg.eig(system.jacobian(point))
-    along = vectors[:, values.real.argmin()].real
-    along *= np.sign(along[1]) / np.linalg.norm(along / scales)
+    along = _stable_direction(system, saddle)
+    along /= np.linalg.norm(along / scales)
 
     def backward(_: float, state: Floats) -> Floats:
         rate = -system.flow(state)
@@ -141,6 +140,14 @@ def saddle_arms(
         for side in (-1, 1)
     )  # fmt: skip
     return lower, upper
+
+
+def _stable_direction(system: PhiNet, saddle: Equilibrium) -> Floats:
+    """The eigenvector of a saddle's negative eigenvalue, with γ upward."""
+    values, vectors = np.linalg.eig(system.jacobian(np.array(saddle.state)))
+    along = vectors[:, values.real.argmin()].real
+    upward: Floats = along * np.sign(along[1])
+    return upward
 
 
 def stable_border(system: PhiNet, saddle: Equilibrium, gamma_max: float = 6.0) -> tuple[Floats, Floats]:
@@ -174,3 +181,56 @@ def smallest_escaping_psi(system: PhiNet, saddle: Equilibrium, gammas: Sequence[
         border_crossing(upper if off > 0 else lower, 1, gamma) if abs(off) >= 10 * FIRST else saddle.psi
         for gamma, off in zip(gammas, over, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscapeWindows:
+    """The γ(0) that escape the collapse, and the ψ(0) for which there are any."""
+
+    smallest_psi: float
+    """Below it no γ(0) escapes; 0: from every ψ(0) > 0 some γ(0) does, as far as γ = FARTHEST shows."""
+    windows: tuple[tuple[float, float | None] | None, ...]
+    """For each ψ(0) the ends of the γ(0) that escape; no upper end up to FARTHEST: None; no γ(0) at all: None."""
+
+
+def escape_windows(system: PhiNet, saddle: Equilibrium, psis: Sequence[float]) -> EscapeWindows:
+    """From which γ(0) each ψ(0) > 0 escapes; `saddle` is the one nearest to the collapse with ψ > 0.
+
+    Its stable manifold is the border of the collapse. Both arms are followed backward, in ln ψ and γ; a root search on
+    them finds where ψ is ψ(0), and where ψ is least (ψ̇ = 0). For large γ, u = γψ obeys u̇ = (1 − su)u² − 2ρu. So for
+    ρ < 1/8s the border falls as 1/γ for ever, and for ρ > 1/8s it turns upward: too large a γ(0) collapses.
+    """
+    along, largest = _stable_direction(system, saddle), max(2 / system.s, 2 * max(psis))
+
+    def backward(_: float, state: Floats) -> Floats:
+        psi, gamma = np.exp(state[0]), state[1]
+        rate = system.flow(np.array([psi, gamma]))
+        return -rate / (system.rho * np.array([psi, 1.0]))
+
+    def margin(_: float, state: Floats) -> float:
+        return float(min(np.log(largest) - state[0], FARTHEST - abs(state[1])))
+
+    def slope(time: float, state: Floats) -> float:
+        return float(backward(time, state)[0])
+
+    margin.terminal = True  # type: ignore[attr-defined]
+    passes = [lambda _, state, psi=psi: state[0] - np.log(psi) for psi in psis]
+    arms = []
+    for side in (-1, 1):
+        psi, gamma = np.array(saddle.state) + side * FIRST * along
+        arms.append(
+            solve_ivp(
+                backward, (0, 1e3), [np.log(psi), gamma], "DOP853", rtol=1e-10, atol=1e-12, max_step=0.5,
+                events=[margin, slope, *passes],
+            ).y_events
+        )  # fmt: skip
+    turns = arms[1][1]
+    crossings = [[state[1] for arm in arms for state in arm[2 + k]] for k in range(len(psis))]
+    return EscapeWindows(
+        smallest_psi=float(np.exp(turns[0][0])) if len(turns) else 0.0,
+        windows=tuple(_ends(sorted(map(float, gammas))) for gammas in crossings),
+    )
+
+
+def _ends(gammas: list[float]) -> tuple[float, float | None] | None:
+    return (gammas[0], gammas[-1] if len(gammas) > 1 else None) if gammas else None

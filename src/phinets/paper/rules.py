@@ -65,7 +65,7 @@ class Claim:
     where: str
     """The place in the paper: a section, or the caption of a table or figure."""
     quote: str
-    """The paper's own sentence."""
+    """The paper's own sentence, without its LaTeX."""
     tests: str
     """What the rule tests, in our words."""
     rule: Rule

@@ -184,6 +184,7 @@ SIGNS = {
     "±": r"\pm", "×": r"\times", "−": "-", "→": r"\to", "≤": r"\leq", "≥": r"\geq", "·": r"\cdot", "†": r"\dagger",
     "‡": r"\ddagger", "²": "^2", "½": r"\frac{1}{2}", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda", "ρ": r"\rho",
     "σ": r"\sigma", "τ": r"\tau", "φ": r"\phi", "ψ": r"\psi", "<": "<", ">": ">", "|": "|",
+    "≈": r"\approx", "≪": r"\ll", "≫": r"\gg", "★": r"\star",
 }  # fmt: skip
 """Signs that stand in math mode."""
 ESCAPES = str.maketrans(
@@ -287,8 +288,9 @@ def latex(results: Sequence[TargetResult]) -> str:
 
 
 def escape(text: str) -> str:
-    """Words as LaTeX prints them; the hyphen before a number becomes a minus."""
-    return re.sub(r"(?<!\w)-(?=\d)", "−", text).translate(ESCAPES)
+    """Words as LaTeX prints them; the hyphen before a number becomes a minus, ψ̇ the dot over a sign."""
+    plain = re.sub(r"(?<!\w)-(?=\d)", "−", text).translate(ESCAPES)
+    return re.sub("\\$([^$]+)\\$\u0307", r"$\\dot{\1}$", plain)
 
 
 def _latex_table(result: TableResult) -> str:

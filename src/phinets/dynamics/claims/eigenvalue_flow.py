@@ -1,6 +1,7 @@
 """Statements on the eigenvalue dynamics: regimes, thresholds, SimSiam beside PhiNet, C1 and C2, cycles.
 
-The docstring of each check is the statement, true or not.
+The docstring of each check is the statement, true or not. Where `statement` is given it holds the paper's own words, in
+quotation marks, and `needs` says what is tested.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from phinets.dynamics.basins import destinations, sinks_of
+from phinets.dynamics.basins import FARTHEST, Box, basins, destinations, simsiam_basins, sinks_of
 from phinets.dynamics.bifurcations import bifurcations
 from phinets.dynamics.claims.check import Result, claim, format_numbers
 from phinets.dynamics.equilibria import Equilibrium, equilibria
-from phinets.dynamics.phase_plane import border_crossing, gamma_nullcline, smallest_escaping_psi, stable_border
+from phinets.dynamics.phase_plane import (
+    border_crossing,
+    escape_windows,
+    gamma_nullcline,
+    smallest_escaping_psi,
+    stable_border,
+)
 from phinets.dynamics.systems import Floats, PhiNet, PhiNetPhi, SimSiam, Version
 
 LARGE, NEAR_ZERO = 0.5, 0.1
@@ -82,9 +89,10 @@ def simsiam_threshold(version: Version, sigma2: float) -> Result:
 @claim(
     "Section 4, Comparison with SimSiam dynamics",
     needs="they are one regime only for ρ below SimSiam's threshold or above PhiNet's",
+    in_paper=False,
 )
 def same_threshold(version: Version, sigma2: float) -> Result:
-    """STRONG and MEDIUM of SimSiam are those of PhiNet: both begin at the same weight decay."""
+    """PhiNet leaves STRONG at the weight decay at which SimSiam does (not in the paper)."""
     simsiam = bifurcations(SimSiam(sigma2=sigma2)).points[0].rho
     phinet = bifurcations(PhiNet(version=version, sigma2=sigma2)).points[0].rho
     why = f"PhiNet's is {phinet:.6g}, {phinet / simsiam:.4g} times SimSiam's {simsiam:.6g}"
@@ -93,11 +101,13 @@ def same_threshold(version: Version, sigma2: float) -> Result:
 
 
 @claim(
-    "Fig. comparison (ρ = 0.08)",
-    needs="a line that the flow crosses has no flow of its own; what can be compared is ψ̇ along it",
+    "Fig. comparison, caption (ρ = 0.08)",
+    statement="“The SimSiam-MEDIUM flow is conjugate with the flow on the nullcline ψ̇ = 0 (green real line) in "
+    "PhiNet-MEDIUM”",
+    needs="tested: whether the flow stays on the line drawn, and whether ψ̇ along it has the signs of SimSiam's; a line "
+    "that the flow crosses has no flow of its own",
 )
 def conjugate(version: Version, sigma2: float) -> Result:
-    """The SimSiam-MEDIUM flow is conjugate with the flow on the nullcline ψ̇ = 0 of PhiNet-MEDIUM."""
     psi = np.linspace(-0.2, 0.5, 2801) * 2.5 / (1 + sigma2)
     system = PhiNet(version=version, sigma2=sigma2, rho=0.08)
     gamma = gamma_nullcline(system, psi)
@@ -121,7 +131,6 @@ def _signs(values: Floats) -> list[int]:
 
 STAR, STAR_RHO = (0.08, 0.5), 0.08
 """The black star of the comparison figure, and its weight decay."""
-GAMMAS = (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
 RHOS = (STAR_RHO, 0.03, 0.003, 0.0001)
 WEAK = 0.0001
 LARGEST_PHI = 100.0
@@ -134,58 +143,89 @@ def lowest_saddle(system: PhiNet, sign: int) -> Equilibrium | None:
 
 
 @claim(
-    "Section 4, C1; Fig. comparison (ρ = 0.08)",
-    needs="for small ρ and γ(0) > −2, ψ(0) > ρ/(1 + γ(0)/2); it follows from ψ̇ = (1+γ)ψ² − ρψ and γ = γ(0)e^(−ρt), "
-    "by which for γ(0) ≤ −2 every small ψ(0) collapses",
+    "Section 4, C1",
+    statement="C1: “PhiNet avoids collapse even if ψ(0) is close to zero, as long as γ(0) is sufficiently large”",
+    needs="tested: for ρ of Fig. comparison (0.08) and Fig. vecfield, whether from every ψ(0) > 0 all γ(0) above some "
+    f"bound escape, up to {FARTHEST:g}. They do for ρ < 1/8(1+σ²), and no longer above: for large γ, u = γψ obeys "
+    "u̇ = {1 − (1+σ²)u}u² − 2ρu. For small ρ and γ(0) > −2 the border is ψ(0) = ρ/(1 + γ(0)/2); from γ(0) ≤ −2 every "
+    "small ψ(0) collapses",
 )
 def c1(version: Version, sigma2: float) -> Result:
-    """C1: PhiNet escapes even if ψ(0) is close to zero, as long as γ(0) is large (★: ψ = 0.08, γ = 0.5)."""
-    rows = [row for rho in RHOS if (row := _border_row(version, sigma2, rho))]
-    star = next((row for row in rows if row["rho"] == STAR_RHO), None)
-    if star is None:
-        return False, f"PhiNet always collapses at ρ = {STAR_RHO}", rows
-    threshold = star["smallest_psi"][GAMMAS.index(STAR[1])]
-    if threshold is None:
-        return False, f"from γ(0) = {STAR[1]} no ψ(0) escapes at ρ = {STAR_RHO}", rows
-    source, last = star["simsiam_source"], rows[-1]
-    pairs = zip(last["smallest_psi"], last["small_rho_formula"], strict=True)
-    largest_error = max(abs(psi / formula - 1) for psi, formula in pairs if psi is not None)
-    why = (
-        f"from γ(0) = {STAR[1]} ψ(0) must be above {threshold:.5f}, so ★ at {STAR[0]} "
-        f"{'escapes' if threshold < STAR[0] else 'collapses'} ({STAR[0] / threshold - 1:+.1%}); "
-        + ("SimSiam has no source: it always collapses" if source is None else f"SimSiam's source is {source:.5f}")
-        + f". At ρ = {last['rho']:g} and γ(0) = {format_numbers(GAMMAS, 3)} ψ(0)/ρ must be above "
-        f"{format_numbers([(psi or np.nan) / last['rho'] for psi in last['smallest_psi']], 3)}: "
-        f"1/(1 + γ(0)/2) to {largest_error:.2%}"
-    )
-    return threshold < STAR[0] and (source is None or STAR[0] < source), why, rows
+    rows = [_window_row(version, sigma2, rho) for rho in RHOS]
+    limited = [row["rho"] for row in rows if row["smallest_psi"] != 0]
+    why = "; ".join(f"ρ = {row['rho']:g}: {_format_row(row)}" for row in rows)
+    return not limited, f"not at ρ = {format_numbers(limited)}. {why}" if limited else why, rows
 
 
-def _border_row(version: Version, sigma2: float, rho: float) -> dict[str, Any] | None:
-    """The smallest ψ(0) that escapes, for each γ(0), beside SimSiam's source; None where PhiNet always collapses.
+def _window_row(version: Version, sigma2: float, rho: float) -> dict[str, Any]:
+    """The window of γ(0) for ψ(0) = ρ, ρ/2 and ρ/4, and the smallest ψ(0); None where PhiNet always collapses.
 
-    SimSiam's source is None where SimSiam always collapses.
+    SimSiam collapses from ψ(0) ≤ ρ: its source is above ρ.
     """
-    system = PhiNet(version=version, sigma2=sigma2, rho=rho)
+    system, psis = PhiNet(version=version, sigma2=sigma2, rho=rho), [rho, rho / 2, rho / 4]
     saddle = lowest_saddle(system, 1)
-    sources = [each.psi for each in equilibria(SimSiam(sigma2=sigma2, rho=rho)) if each.kind == "source"]
     if saddle is None:
-        return None
-    return {
-        "rho": rho,
-        "gamma": list(GAMMAS),
-        "smallest_psi": [None if np.isnan(psi) else psi for psi in smallest_escaping_psi(system, saddle, GAMMAS)],
-        "small_rho_formula": [rho / (1 + gamma / 2) for gamma in GAMMAS],
-        "simsiam_source": sources[0] if sources else None,
-    }
+        return {"rho": rho, "psi": psis, "smallest_psi": None, "gamma_from_to": [None] * 3}
+    border = escape_windows(system, saddle, psis)
+    return {"rho": rho, "psi": psis, "smallest_psi": border.smallest_psi, "gamma_from_to": list(border.windows)}
+
+
+def _format_row(row: dict[str, Any]) -> str:
+    if row["smallest_psi"] is None:
+        return "every start collapses"
+    pairs = zip(row["psi"], row["gamma_from_to"], strict=True)
+    words = ", ".join(f"ψ(0) = {psi:.4g} escapes for γ(0) {_format_windows([window])}" for psi, window in pairs)
+    if not row["smallest_psi"]:
+        return words
+    return f"only inside a window, {words}, and below ψ(0) = {row['smallest_psi']:.4g} no γ(0) escapes"
+
+
+@claim(
+    "Section 4, C1, headline",
+    statement="C1: “The retraction basin to non-collapsed solutions is wider”",
+    needs="tested: at ρ = 0.08, the share that learns of the starts −0.2 ≤ ψ(0) ≤ 0.6, −1.5 ≤ γ(0) ≤ 1.5 (ψ in units "
+    "of 2.5/(1+σ²)), on a grid of 101 × 101; the paper names no box, and a random W_g has eigenvalues of both signs",
+)
+def c1_basin(version: Version, sigma2: float) -> Result:
+    system, unit = PhiNet(version=version, sigma2=sigma2, rho=STAR_RHO), 2.5 / (1 + sigma2)
+    boxes = {low: Box(psi_min=-0.2 * unit, psi_max=0.6 * unit, gamma_min=low, gamma_max=1.5) for low in (-1.5, 0.0)}
+    phinet = {low: basins(system, box, 101).non_collapsed for low, box in boxes.items()}
+    simsiam = simsiam_basins(system, boxes[0.0], 101).non_collapsed
+    why = (
+        f"{phinet[-1.5]:.1%} of PhiNet's starts learn and {simsiam:.1%} of SimSiam's; of those with γ(0) ≥ 0 "
+        f"{phinet[0.0]:.1%} of PhiNet's"
+    )
+    numbers = {"phinet": phinet[-1.5], "phinet_gamma_above_0": phinet[0.0], "simsiam": simsiam}
+    return phinet[-1.5] > simsiam, why, numbers
+
+
+@claim(
+    "Section 4, C1; Fig. comparison (ρ = 0.08)",
+    statement="C1: “see the initial point ★ in Figure 5”: PhiNet escapes from it, SimSiam does not",
+    needs="tested: the one start ψ(0) = 0.08, γ(0) = 0.5",
+)
+def c1_star(version: Version, sigma2: float) -> Result:
+    system = PhiNet(version=version, sigma2=sigma2, rho=STAR_RHO)
+    saddle = lowest_saddle(system, 1)
+    threshold = smallest_escaping_psi(system, saddle, STAR[1:])[0] if saddle else np.nan
+    source = max((each.psi for each in equilibria(SimSiam(sigma2=sigma2, rho=STAR_RHO)) if each.kind == "source"),
+                 default=None)  # fmt: skip
+    phinet = f"from γ(0) = {STAR[1]} no ψ(0) escapes"
+    if not np.isnan(threshold):
+        phinet = f"from γ(0) = {STAR[1]} ψ(0) must be above {threshold:.5f}; ★ is at {STAR[0] / threshold - 1:+.1%}"
+    simsiam = "SimSiam has no source: it always collapses" if source is None else f"SimSiam's source is {source:.5f}"
+    numbers = {"smallest_psi": None if np.isnan(threshold) else threshold, "simsiam_source": source}
+    return threshold < STAR[0] and (source is None or STAR[0] < source), f"{phinet}; {simsiam}", numbers
 
 
 @claim(
     "Section 4, C2; Fig. vecfield (ρ = 0.0001)",
-    needs="on the parabola ψ = 0 is never crossed, so a negative start ends at the negative sink or collapses",
+    statement="C2: “PhiNet-WEAK has a negative sink (at the bottom left in Figure 3), which attracts negative "
+    "initialization ψ(0) < 0”",
+    needs="tested: whether there is a sink with ψ < 0, and whether from each of six ψ(0) < 0 some γ(0) reaches it; on "
+    "the parabola ψ = 0 is never crossed, so a negative start ends there or collapses",
 )
 def c2(version: Version, sigma2: float) -> Result:
-    """C2: PhiNet-WEAK has a negative sink, which attracts negative initialization ψ(0) < 0."""
     psis = (-0.4, -0.2, -0.1, -0.05, -0.02, -0.005)
     system = PhiNet(version=version, sigma2=sigma2, rho=WEAK)
     negative = [(each.psi, each["gamma"]) for each in sinks_of(system) if each.psi < 0]
@@ -205,11 +245,31 @@ OFF_RHO, OFF_PSIS = 0.03, (-0.1, -1.0)
 
 
 @claim(
+    "Section 4, C2",
+    statement="C2: “In SimSiam-MEDIUM, ψ cannot be attracted to the non-collapsed solution if ψ(0) is initialized to "
+    "negative”",
+    needs="tested on Eq. SimSiam-dynamics, whose one variable is ψ: at ρ = 0.03, ψ(0) from −1000 to −0.000001; SimSiam "
+    "has no γ, so both versions are the same",
+)
+def c2_simsiam(version: Version, sigma2: float) -> Result:
+    system, psi = SimSiam(sigma2=sigma2, rho=OFF_RHO), -np.geomspace(1e-6, 1e3, 181)
+    ends = np.array([sink.psi for sink in sinks_of(system)])[destinations(system, psi[None])]
+    collapsed, lowest = int((ends == 0).sum()), float(system.flow(psi[None]).min())
+    why = f"{collapsed} of {len(psi)} negative starts collapse: ψ̇ > 0 for ψ < 0 (at least {lowest:.2g}), and ψ̇ = 0 at 0"
+    return (
+        collapsed == len(psi) and lowest > 0,
+        why,
+        {"starts": len(psi), "collapsed": collapsed, "lowest_rate": lowest},
+    )
+
+
+@claim(
     "Section 4, C2, before φ is eliminated (ρ = 0.03)",
     needs=f"φ(0) up to {LARGEST_PHI:g} was tried; at ψ = 0 ψ̇ is φ(1+γ), which is 0 on the parabola φ = ψ² alone",
+    in_paper=False,
 )
 def c2_off_parabola(version: Version, sigma2: float) -> Result:
-    """C2: SimSiam-MEDIUM cannot reach the non-collapsed solution from a negative ψ(0), whatever φ(0)."""
+    """C2: off the parabola φ = ψ² SimSiam-MEDIUM cannot escape from a negative ψ(0) either (not in the paper)."""
     simsiam, system = _simsiam_windows(sigma2), PhiNetPhi(version=version, sigma2=sigma2, rho=OFF_RHO)
     table = {
         f"{gamma:g}": [escaping_phi(psi, partial(_ends_on_side, 1, system, psi, gamma)) for psi in OFF_PSIS]
@@ -299,6 +359,43 @@ def _format_windows(windows: Sequence[tuple[float, float | None] | None]) -> str
         "never" if window is None else f"> {window[0]:.3g}" + (f" and < {window[1]:.3g}" if window[1] else "")
         for window in windows
     )
+
+
+DRAWN_TO = 0.005
+"""Half of the last digit of the coordinates in the figures."""
+
+
+def _markers(version: Version) -> dict[str, tuple[SimSiam | PhiNet, str, tuple[float, ...]]]:
+    """The dots and triangles of the figures' TikZ source, but those at the origin: system, kind, ψ (and γ)."""
+    alone, beside = SimSiam(sigma2=0.5, rho=0.8 / 6), SimSiam(sigma2=1.5, rho=STAR_RHO)
+    phinet = PhiNet(version=version, sigma2=1.5, rho=STAR_RHO)
+    return {
+        "Fig. simsiam ●": (alone, "sink", (0.48,)),
+        "Fig. simsiam, border of the basin": (alone, "source", (0.2,)),
+        "Fig. comparison, PhiNet ●": (phinet, "sink", (0.33, 0.066)),
+        "Fig. comparison, PhiNet ▲": (phinet, "saddle", (0.105, 0.02)),
+        "Fig. comparison, SimSiam ●": (beside, "sink", (0.33,)),
+        "Fig. comparison, SimSiam ▲": (beside, "source", (0.105,)),
+    }
+
+
+@claim(
+    "Fig. simsiam (σ² = 0.5, ρ = 0.8/6) and Fig. comparison (σ² = 1.5, ρ = 0.08), TikZ source",
+    needs=f"tested: the coordinates are those of an equilibrium to {DRAWN_TO}; σ² is the figure's; the markers at the "
+    "origin are right, and Fig. vecfield has no coordinates",
+)
+def markers(version: Version, sigma2: float) -> Result:
+    """The markers ● and ▲ of the figures lie at equilibria of their systems."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, (system, kind, drawn) in _markers(version).items():
+        (place,) = [each.state for each in equilibria(system) if each.kind == kind and not each.collapsed]
+        off = max(abs(a - b) for a, b in zip(drawn, place, strict=True))
+        rows[name] = {"drawn": list(drawn), "is": list(place), "off": off}
+    wrong = {name: row for name, row in rows.items() if row["off"] > DRAWN_TO}
+    words = [
+        f"{name} at ({format_numbers(row['drawn'])}), is ({format_numbers(row['is'])})" for name, row in wrong.items()
+    ]
+    return not wrong, f"{len(wrong)} of {len(rows)} are off: {'; '.join(words)}", rows
 
 
 @claim(
