@@ -65,7 +65,7 @@ def resnet_tiny() -> nn.Module:
 
 
 def resnet_nano() -> nn.Module:
-    """The same without the last stage, for 16-pixel images and experiments of many runs; 0.08 M parameters, 64 features."""
+    """The same without the last stage, for 16-pixel images and many runs; 0.08 M parameters, 64 features."""
     return SmallImageResNet((16, 32, 64), blocks=1, stem_stride=2)
 
 

@@ -1,7 +1,7 @@
 """Claims of the paper, and the rules that test them on the cells of a table.
 
-A rule compares names on one axis of a table (`along`) in the settings on the other axis (`at`; empty: all). It turns the
-cells into contrasts by seed, which `phinets.paper.statistics` tests.
+A rule compares names on one axis of a table (`along`) in the settings on the other axis (`at`; empty: all). It turns
+the cells into contrasts by seed, which `phinets.paper.statistics` tests.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ class Evidence:
     """The measurements in the cells of a target's tables, by seed, in the order of the tables."""
 
     values: Mapping[Place, Seeds]
-    """None where a seed has no number: it failed or is missing. A collapsed or diverged seed has the score of chance."""
+    """None where a seed failed or is missing. A collapsed or diverged seed has the score of chance."""
     lost: Mapping[Place, tuple[bool | None, ...]] = field(default_factory=dict)
     """Whether the seed collapsed or diverged; None where that is unknown."""
     gains: Mapping[Place, Seeds] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Comparable(TableRule):
         return np.stack((self.within - difference, self.within + difference))[None]
 
     def effect(self, evidence: Evidence) -> Effect | None:
-        """With the difference itself as size; only one of the borders can be crossed, so failing needs no correction."""
+        """With the difference itself as size. Only one border can be crossed, so failing needs no correction."""
         tested, cells = TableRule.effect(self, evidence), self._cells(evidence)
         if tested is None or cells is None:
             return None
@@ -196,7 +196,7 @@ class Comparable(TableRule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadier(TableRule):
-    """One changes less over the settings than each of the others: their range by seed − its own (largest − smallest)."""
+    """One changes less over the settings than each of the others: their range by seed − its own."""
 
     min_settings: ClassVar[int] = 2
 
@@ -372,7 +372,8 @@ class Agree(Rule):
     margin: float = 0.5
 
     def describe(self) -> str:
-        return f"the rank correlation of {_join(self.one)} with {_join(self.other)} over all cells is above {self.margin:g}"
+        tables = f"{_join(self.one)} with {_join(self.other)}"
+        return f"the rank correlation of {tables} over all cells is above {self.margin:g}"
 
     def settings_cells(self, evidence: Evidence) -> tuple[tuple[Place, ...], ...]:
         partner = dict(zip(self.one, self.other, strict=True))

@@ -161,7 +161,7 @@ NANO = LearnerOptions(projector=(128, 128), h_hidden=(32,), g_hidden=(32,), queu
 
 
 def pocket() -> Scale:
-    """The same tables on a very small encoder and drawn images: 10,000 small steps, a minute or two a run on one core."""
+    """The same tables on a very small encoder and drawn images: 10,000 small steps, one or two minutes on one core."""
     pretraining, split = _pocket_pretraining(), _pocket_stream()
     return Scale(
         name="pocket",
@@ -190,10 +190,10 @@ def pocket() -> Scale:
         matches_decay=True,
         decays=(0.0, 1e-5, 1e-4, 1e-3, 2e-3),
         stand_ins=(
-            "All data are drawn: shapes/single at 16 pixels, other images of it for STL-10 and ImageNet, another order of "
-            "classes for Split CIFAR-100, scenes for VOC. Batches are 32, and where they are compared an eighth of the "
-            "paper's. Weight decays 0, 1e-5, 1e-4, 1e-3 and 2e-3 stand for 0, .23, 1, 2.3 and 6 decay times (S); others "
-            "are not compared. The linear probe is the cached one."
+            "All data are drawn: shapes/single at 16 pixels, other images of it for STL-10 and ImageNet, another order "
+            "of classes for Split CIFAR-100, scenes for VOC. Batches are 32, and where they are compared an eighth of "
+            "the paper's. Weight decays 0, 1e-5, 1e-4, 1e-3 and 2e-3 stand for 0, .23, 1, 2.3 and 6 decay times (S); "
+            "others are not compared. The linear probe is the cached one."
         ),
     )
 

@@ -1,8 +1,8 @@
 """From contrasts by seed to an effect with its interval and p-values.
 
-A claim is tested on contrasts: numbers, one per seed, that are above 0 where the claim is true. Contrasts come in groups,
-and the claim is true if in one group all of them are. Each contrast has a one-sample t-test over the seeds, which are
-paired because every contrast compares runs of the same seed.
+A claim is tested on contrasts: numbers, one per seed, that are above 0 where the claim is true. Contrasts come in
+groups, and the claim is true if in one group all of them are. Each contrast has a one-sample t-test over the seeds,
+which are paired because every contrast compares runs of the same seed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -72,7 +72,8 @@ def _claims(name: str) -> tuple[Claim, ...]:
 
 
 AGREE_CLAIM = Claim(
-    "readouts-agree", SIZES_APPENDIX, "The evaluation trends from KNN classification and linear probing are also consistent.",
+    "readouts-agree", SIZES_APPENDIX,
+    "The evaluation trends from KNN classification and linear probing are also consistent.",
     "kNN and linear probe rank the cells alike: their rank correlation over methods, batch sizes and weight decays is "
     "above 0.5",
     Agree(one=tuple(f"batch-size-linear-{decay_name(value)}" for value in DECAYS),

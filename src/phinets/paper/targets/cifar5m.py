@@ -56,7 +56,8 @@ EIGHT_CLAIMS = (
           "X-PhiNet with g = I achieves lower accuracy compared to the standard X-PhiNet (cos).",
           "X-PhiNet (Cos) is worse with g = I than with a g of its own on average over weight decays",
           Higher(table=EIGHT, over=("X-PhiNet (Cos)",), under=("X-PhiNet (Cos, g=I)",))),
-    Claim("cosine-better", LIMITS, COSINE_WHERE, "X-PhiNet is better with cosine than with MSE on average over weight decays",
+    Claim("cosine-better", LIMITS, COSINE_WHERE,
+          "X-PhiNet is better with cosine than with MSE on average over weight decays",
           Higher(table=EIGHT, over=("X-PhiNet (Cos)",), under=("X-PhiNet (MSE)",))),
 )  # fmt: skip
 ONE_CLAIMS = (

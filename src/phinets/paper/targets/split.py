@@ -111,8 +111,9 @@ TARGETS = (
     Target("fast-slow", "figure table: robust-lr", "the fast and the slow encoder in a stream",
            tables=_fast_slow, claims=SLOW_CLAIMS, figure="lines",
            notes="The figure's axis is not printed; its label speaks of the learning rate, so that is changed: a "
-                 "third of the usual one, the usual one, three times it. The text speaks of linear probing. The panels are not named. The caption singles out Split CIFAR-10, "
-                 "so there is other data: CIFAR-5m is taken, where the authors' code probes the slow encoder too, with "
-                 "the three learning rates that the paper tried there. Every linear classifier here is the "
+                 "third of the usual one, the usual one, three times it. The text speaks of linear probing. The panels "
+                 "are not named. The caption singles out Split CIFAR-10, so there is other data: CIFAR-5m "
+                 "is taken, where the authors' code probes the slow encoder too, with the three learning rates that "
+                 "the paper tried there. Every linear classifier here is the "
                  "package's own, on features computed once."),
 )  # fmt: skip

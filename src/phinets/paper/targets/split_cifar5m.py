@@ -67,8 +67,8 @@ MAIN_CLAIMS = (
           f"on CIFAR-5m X-PhiNet (Cos) is at most {COMPARABLE:g} point below every other method",
           Higher(table="cifar5m", over=("X-PhiNet (Cos)",), under=OTHERS, along="columns", margin=-COMPARABLE)),
     Claim("memory-helps", SECTION,
-          "The superior performance of X-PhiNet compared to PhiNet suggests that long-term memory with EMA is important "
-          "in online learning.",
+          "The superior performance of X-PhiNet compared to PhiNet suggests that long-term memory with EMA is "
+          "important in online learning.",
           "on CIFAR-5m X-PhiNet (MSE) is above PhiNet (MSE)",
           Higher(table="cifar5m", over=("X-PhiNet (MSE)",), under=("PhiNet (MSE)",), along="columns")),
     Claim("x-phinet-above-simsiam-in-a-stream", SECTION,
@@ -112,8 +112,8 @@ TWO_CLAIMS = (
 )  # fmt: skip
 REPLAY = "Appendix, replay with Mixup"
 TWO_EPOCHS = (
-    "when we train two epochs for each task, the accuracy of other methods such as BYOL, BarlowTwins and RM-SimSiam also "
-    "increases, showing an accuracy comparable to that of X-PhiNet"
+    "when we train two epochs for each task, the accuracy of other methods such as BYOL, BarlowTwins and RM-SimSiam "
+    "also increases, showing an accuracy comparable to that of X-PhiNet"
 )
 IMPROVE = ("BYOL", "Barlow Twins", "RM-SimSiam")
 MIXUP_CLAIMS = (

@@ -58,8 +58,8 @@ def _moco(scale: Scale) -> tuple[Table, ...]:
 CA1, LOSS = "Section 5.1, Bless of additional CA1 predictor", "Section 5.1, Sim-2 loss should be MSE"
 LIMITS = "Appendix, limitations and future work"
 COSINE_QUOTE = (
-    "the negative cosine loss performs comparably to the MSE loss with smaller weight decay but degrades it with larger "
-    "weight decay"
+    "the negative cosine loss performs comparably to the MSE loss with smaller weight decay but degrades it with "
+    "larger weight decay"
 )
 COSINE_WHERE = (
     "Cosine loss performs better when weight decay is small or online and continual learning where the additional "
@@ -97,8 +97,8 @@ VARIANT_CLAIMS = (
 ROBUST = "PhiNet and X-PhiNet are robust against weight decay."
 METHOD_CLAIMS = (
     Claim("phinet-above-baselines", "Section 5.1, PhiNet improves SimSiam",
-          "When the MSE loss is used for Sim-2, PhiNet consistently outperforms the original SimSiam or other baselines "
-          "(BYOL, RM-SimSiam) regardless of weight decay value",
+          "When the MSE loss is used for Sim-2, PhiNet consistently outperforms the original SimSiam or other "
+          "baselines (BYOL, RM-SimSiam) regardless of weight decay value",
           "PhiNet (MSE) is above SimSiam, BYOL and RM-SimSiam at every weight decay",
           Higher(table=METHODS, over=(MSE,), under=BASELINES, by="every")),
     *(Claim(f"{word}-ahead-at-small-decays", "caption of fig:weight_decay_bs_128",
