@@ -20,7 +20,11 @@ def cell(row: str, column: str, seeds: int = 3) -> Cell:
     rate = 0.01 + crc32(f"{row}/{column}".encode()) / 2**32
     run = replace(PretrainConfig(), optimization=replace(PretrainConfig().optimization, lr=rate))
     return Cell(
-        row=row, column=column, measure="knn", jobs=tuple(PretrainJob(run=replace(run, seed=n)) for n in range(seeds))
+        row=row,
+        column=column,
+        measure="knn",
+        jobs=tuple(PretrainJob(run=replace(run, seed=n)) for n in range(seeds)),
+        chance=10.0,
     )
 
 

@@ -162,9 +162,9 @@ def test_it_depends_on_every_name_in_every_setting(rule: TableRule) -> None:
 
 def test_pairing_removes_what_a_seed_has_in_common() -> None:
     seeds = np.array([0.0, 10.0, -20.0, 5.0, 30.0])
-    cells = {"a": {"0": tuple(seeds + np.array(WAVE) + 1)}, "b": {"0": tuple(seeds)}}
+    cells: Cells = {"a": {"0": tuple(seeds + np.array(WAVE) + 1)}, "b": {"0": tuple(seeds)}}
     assert verdict(Higher(table="t", over=("a",), under=("b",)), cells) == "holds"
-    unpaired = {**cells, "b": {"0": tuple(np.roll(seeds, 1))}}
+    unpaired: Cells = {**cells, "b": {"0": tuple(np.roll(seeds, 1))}}
     assert verdict(Higher(table="t", over=("a",), under=("b",)), unpaired) == "can't tell"
 
 

@@ -160,8 +160,6 @@ def test_fast_and_slow_are_read_from_one_stream() -> None:
     assert fast.jobs == slow.jobs
     assert (fast.measure, slow.measure) == ("task-linear/fast/average", "task-linear/slow/average")
     assert abs(streamed(fast).optimization.lr - 0.09) < 1e-15
-    beside = cell("fast-slow", "fast-slow-knn", "X-PhiNet (MSE) slow", "3lr")
-    assert (beside.jobs, beside.measure) == (slow.jobs, "task-knn/slow/average")
 
 
 def test_fast_and_slow_are_read_from_one_run_at_the_learning_rates_that_the_paper_tried_on_cifar_5m() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from phinets.config.continual import ContinualConfig
 from phinets.config.errors import UserError
 from phinets.config.jobs import ContinualJob, CostJob, DetectionJob, Job, RunJob
 from phinets.config.methods import METHODS
@@ -15,16 +16,17 @@ from phinets.config.run import TrainConfig
 from phinets.paper.grids import LEARNERS
 from phinets.paper.numbers import paper_numbers
 from phinets.paper.plan import Table, with_seeds
-from phinets.paper.scales import SCALES, Scale, scale
+from phinets.paper.scales import SCALES, Scale, decay_times, scale
 from phinets.paper.targets import TARGETS, target
 from phinets.reproduce.store import read_result
+from phinets.training.schedule import LearningRateSchedule
 
 NAMES = {
     "cifar10-weight-decay-variants", "cifar10-weight-decay-methods", "imagenet-weight-decay", "stl10-early", "cifar5m",
     "split-cifar5m-weight-decay", "cifar5m-weight-decay", "cifar5m-one-epoch", "split-cifar5m-two-epochs",
     "split-cifar5m-mixup", "split-cifar", "ema-beta", "cifar10-ablation", "fast-slow", "imagenet-g", "batch-size-knn",
     "batch-size-linear", "stl10", "voc", "moco-weight-decay", "augmented-anchor", "augmented-anchor-figure", "memory",
-    "time", "stable-rank", "dynamics-flow", "dynamics-simsiam", "dynamics-comparison",
+    "time", "stable-rank", "dynamics-flow", "dynamics-simsiam", "dynamics-comparison", "code-scale",
 }  # fmt: skip
 
 
@@ -61,9 +63,12 @@ def test_a_name_that_is_none_is_met_with_the_nearest() -> None:
         target("ema")
 
 
-def test_no_two_tables_have_one_name() -> None:
+def test_tables_of_one_name_are_the_same_table() -> None:
+    """Two targets may show one table; a claim then compares it with the target's own."""
     for at in SCALES:
-        assert len(all_tables(at)) == sum(len(tables(name, at)) for name in TARGETS)
+        for name in TARGETS:
+            for table in tables(name, at).values():
+                assert table.cells == all_tables(at)[table.name].cells
 
 
 def test_a_cell_is_the_same_work_by_each_seed() -> None:
@@ -89,12 +94,19 @@ def test_the_cells_at_the_paper_s_scale_are_those_that_it_prints_in_its_order(of
     assert list(all_tables("paper")[of_paper].at) == list(paper_numbers(of_paper))
 
 
-def test_the_pocket_scale_has_the_paper_s_grid() -> None:
+def test_the_pocket_scale_has_the_paper_s_grid_but_for_weight_decays_between_its_own() -> None:
+    decays = {f"{value:g}" for value in SCALES["pocket"].decays}
     for name in TARGETS:
-        assert [list(table.at) for table in tables(name, "paper").values()] == [
-            list(table.at) for table in tables(name, "pocket").values()
-        ]
-        assert list(tables(name, "paper")) == list(tables(name, "pocket"))
+        for table_name, full in tables(name, "paper").items():
+            if full.columns_are == "weight decay":
+                expected = [place for place in full.at if place[1] in decays]
+            else:
+                expected = list(full.at)
+            by_decay = table_name.rpartition("-")[2]  # tables by batch size have their weight decay in their name
+            if full.columns_are == "batch size" and by_decay not in decays:
+                assert table_name not in tables(name, "pocket")
+            else:
+                assert list(tables(name, "pocket")[table_name].at) == expected
 
 
 def test_the_smoke_scale_has_fewer_settings_and_no_others() -> None:
@@ -138,10 +150,47 @@ def test_weight_decays_and_batch_sizes_are_what_the_tables_say() -> None:
                 for job in cell.jobs:
                     if table.columns_are == "weight decay":
                         assert isinstance(job, RunJob)
-                        assert f"{job.run.optimization.weight_decay:g}" == cell.column
+                        assert job.run.optimization.weight_decay == said.weight_decay(job.run, float(cell.column))
                     if table.columns_are == "batch size":
                         assert isinstance(job, RunJob)
                         assert job.run.batch == said.batch(int(cell.column))
+
+
+def test_weight_decays_are_the_paper_s_own_but_at_the_pocket_scale() -> None:
+    for at in ("paper", "smoke"):
+        assert scale(at).weight_decay(scale(at).cifar10, 3e-4) == 3e-4
+
+
+def summed_rates(run: TrainConfig) -> float:
+    """Σ lr of a run, step by step, each task from its start."""
+    images, streams = run.source.train_images or 0, isinstance(run, ContinualConfig)
+    epochs = run.epochs_per_task if isinstance(run, ContinualConfig) else getattr(run, "epochs", 0)
+    tasks = 5 if streams else 1
+    lr = LearningRateSchedule(
+        steps_per_epoch=images // tasks // run.batch,
+        epochs=epochs,
+        warmup_epochs=run.optimization.warmup_epochs,
+        peak_lr=run.peak_lr,
+        shape=run.optimization.schedule,
+    )
+    return tasks * sum(lr.rate(step) for step in range(lr.total))
+
+
+@pytest.mark.parametrize("value", [1e-5, 1e-4, 5e-4, 1e-3, 2e-3])
+def test_pocket_decays_pass_the_decay_times_that_stand_for_them_and_never_turn_weights_too_fast(value: float) -> None:
+    at = scale("pocket")
+    for run in (at.cifar10, at.cifar5m, at.cifar5m_once, at.split_cifar10, at.split_cifar5m):
+        momentum, decay = run.optimization.momentum, at.weight_decay(run, value)
+        assert decay * summed_rates(run) / (1 - momentum) == pytest.approx(decay_times(value), rel=0.02)
+        rotation = (2 * run.peak_lr * decay / (1 - momentum)) ** 0.5
+        assert rotation < (0.031 if value <= 1e-3 else 0.05)
+
+
+def test_more_decay_of_the_paper_is_more_decay_times() -> None:
+    values = [0.0, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3]
+    times = [decay_times(value) for value in values]
+    assert times == sorted(set(times))
+    assert times[0] == 0
 
 
 def test_only_the_scale_says_how_large_a_run_is() -> None:

@@ -319,6 +319,8 @@ def _undecided(rule: Rule, effect: Effect | None, evidence: Evidence, scale: Sca
     """Why there is no verdict, whatever the p-value; None where it decides."""
     if effect is None:
         places = rule.places(evidence)
+        if not places:
+            return "can't tell", "This scale does not run these settings."
         empty = sum(all(value is None for value in evidence.values.get(place, ())) for place in places)
         return "can't tell", f"{empty} of {len(places)} cells have no number." if empty else "No seed has all numbers."
     if isinstance(rule, AllHold):

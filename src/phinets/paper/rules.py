@@ -233,7 +233,9 @@ class Unsteady(TableRule):
         return f"{self.name} changes more from one of {_join(self.at)} to the next than between {_join(self.than)}"
 
     def settings(self, evidence: Evidence) -> tuple[str, ...]:
-        return self.at + self.than
+        """Both groups, or none where the scale does not run all of them."""
+        both = self.at + self.than
+        return both if all(self._place(self.name, setting) in evidence.values for setting in both) else ()
 
     def contrasts(self, cells: Array) -> Array:
         steps = np.abs(np.diff(cells[0], axis=0))
