@@ -64,22 +64,32 @@ class Health:
     spread: float
     effective_rank: float
     dead_share: float
+    max_rank: int | None = None
+    """min(n, d), the largest rank of n codes of d dimensions; None in journals of older versions."""
 
     @property
     def verdict(self) -> Verdict:
-        """Collapsed: one direction is left, or none. Collapsing: fewer than three are, or little spread is left."""
+        """Collapsed: one direction is left, or none. Collapsing: few directions are left, or little spread is."""
         if self.spread < 0.1 or self.effective_rank < 1.5 or self.dead_share > 0.95:
             return "collapsed"
-        if self.spread < 0.4 or self.effective_rank < 3.0 or self.dead_share > 0.5:
+        if self.spread < 0.4 or self.effective_rank < self._least_rank or self.dead_share > 0.5:
             return "collapsing"
         return "healthy"
+
+    @property
+    def _least_rank(self) -> float:
+        """Of healthy codes: ten directions, or a quarter of what small batches and narrow codes allow.
+
+        Not a share of larger batches: the rank of trained codes does not grow with them (docs/training.md, Collapse).
+        """
+        return 10.0 if self.max_rank is None else min(10.0, self.max_rank / 4)
 
 
 @torch.no_grad()
 def health(z: Tensor) -> Health:
     """The three measures of a batch of codes (n, d)."""
     z = z.float().cpu()
-    return Health(spread(z), effective_rank(z), dead_share(z))
+    return Health(spread(z), effective_rank(z), dead_share(z), min(z.shape))
 
 
 def alignment(z1: Tensor, z2: Tensor) -> float:
