@@ -166,6 +166,8 @@ def test_a_faded_mse_is_explained(name: str, rms: float, warns: bool) -> None:
     warning = fade_warning(tiny_learner(name), {"code_rms": rms, "sim2_gradient_share": 0.02})
     assert (warning is not None) == warns
     assert warning is None or "--no-projector-affine" in warning
+    absent = tiny_learner("phinet", sim2_weight=0.0)
+    assert fade_warning(absent, {"code_rms": rms, "sim2_gradient_share": 0.0}) is None
 
 
 def float32_gaussian(n: int = 2000, d: int = 32) -> torch.Tensor:

@@ -80,7 +80,7 @@ class Health:
     def _least_rank(self) -> float:
         """Of healthy codes: ten directions, or a quarter of what small batches and narrow codes allow.
 
-        Not a share of larger batches: the rank of trained codes does not grow with them (docs/training.md, Collapse).
+        Not a share of larger batches: codes of few directions have the same few in any batch (docs/training.md).
         """
         return 10.0 if self.max_rank is None else min(10.0, self.max_rank / 4)
 
@@ -229,7 +229,8 @@ def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -
         metrics |= metric(learner, sample)
     protocol = (
         f"{config.method}, {config.backbone}, after step {step}; codes and features of the {options.encoder} encoder, "
-        f"of {len(views.first)} training images of {name} in two views, in eval mode"
+        f"of {len(views.first)} training images of {name} in two views, in eval mode; "
+        "code RMS and gradients in training mode"
     )
     warning = fade_warning(learner, metrics)
     return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol, warning=warning)
@@ -239,13 +240,15 @@ def fade_warning(learner: Learner, metrics: HealthMetrics) -> str | None:
     """Why an MSE Sim-2 has faded, and what to do; None where it has not, or is no MSE."""
     sim2 = learner.wiring.sim2 if isinstance(learner, Predictive) else None
     rms, share = metrics["code_rms"], metrics.get("sim2_gradient_share")
-    if sim2 is None or sim2.distance != "mse" or not isinstance(rms, float) or rms >= FADE_RMS:
+    if sim2 is None or sim2.distance != "mse" or not isinstance(rms, float) or not isinstance(share, float):
+        return None
+    if rms >= FADE_RMS or learner.options.sim2_weight == 0:
         return None
     return (
         f"Sim-2 has faded: the RMS of the codes z is {rms:.2g}, and was about 1 before training. An MSE between codes "
-        f"falls with its square; Sim-2 now has {share:.1%} of f's gradient. The cause is weight decay on the scale of "
-        "the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a method with a "
-        "cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
+        f"falls with its square; Sim-2 now has {100 * share:.2g} % of f's gradient. The cause is weight decay on the "
+        "scale of the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a "
+        "method with a cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
     )
 
 
