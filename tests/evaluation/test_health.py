@@ -166,6 +166,8 @@ def test_a_faded_mse_is_explained(name: str, rms: float, warns: bool) -> None:
     warning = fade_warning(tiny_learner(name), {"code_rms": rms, "sim2_gradient_share": 0.02})
     assert (warning is not None) == warns
     assert warning is None or "--no-projector-affine" in warning
+    absent = tiny_learner("phinet", sim2_weight=0.0)
+    assert fade_warning(absent, {"code_rms": rms, "sim2_gradient_share": 0.0}) is None
 
 
 def float32_gaussian(n: int = 2000, d: int = 32) -> torch.Tensor:
@@ -201,6 +203,14 @@ def test_orthogonal_codes_have_full_rank() -> None:
     assert effective_rank(q) == pytest.approx(16, rel=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(8, 6), (16, 12), (64, 256), (256, 2048)])
+def test_codes_in_every_direction_are_healthy_at_any_size_and_those_in_few_are_not(shape: tuple[int, int]) -> None:
+    n, d = shape
+    few = max(1, min(n, d) // 8)
+    assert health(gaussian(n, d)).verdict == "healthy"
+    assert health(gaussian(n, min(few, 8)) @ gaussian(min(few, 8), d, seed=1)).verdict != "healthy"
+
+
 @pytest.mark.parametrize("k", [2, 5, 9])
 def test_k_equal_directions_have_rank_k(k: int) -> None:
     assert effective_rank(torch.eye(12)[torch.arange(180) % k]) == pytest.approx(k, rel=1e-4)
@@ -224,6 +234,10 @@ def test_the_meter_ignores_the_length_of_codes() -> None:
         (Health(1.0, 40.0, 0.0), "healthy"),
         (Health(0.3, 40.0, 0.0), "collapsing"),
         (Health(1.0, 2.0, 0.0), "collapsing"),
+        (Health(1.0, 6.7, 0.0, max_rank=256), "collapsing"),
+        (Health(1.0, 6.7, 0.0, max_rank=2048), "collapsing"),
+        (Health(1.0, 15.2, 0.0, max_rank=32), "healthy"),
+        (Health(1.0, 6.7, 0.0, max_rank=12), "healthy"),
         (Health(1.0, 40.0, 0.7), "collapsing"),
         (Health(0.05, 40.0, 0.0), "collapsed"),
         (Health(1.0, 1.1, 0.0), "collapsed"),

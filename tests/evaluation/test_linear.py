@@ -122,6 +122,23 @@ def test_features_that_say_nothing_are_no_reason_to_fail(n: int, d: int) -> None
     assert 0 <= linear_accuracy(torch.zeros(9, d), torch.arange(9) % 3, torch.ones(n, d), y) <= 100
 
 
+@pytest.mark.parametrize(("n", "d"), [(60, 8), (20, 40)])
+def test_axes_that_single_precision_can_t_find_are_found_in_double(
+    n: int, d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (x, y), eigh = blobs(n, d, 3), torch.linalg.eigh
+    usual = fit_probe(x.float(), y, (1e-1,), slope=1e-7)
+
+    def failing(gram: torch.Tensor) -> object:
+        if gram.dtype == torch.float32:
+            raise RuntimeError("did not converge")
+        return eigh(gram)
+
+    monkeypatch.setattr(torch.linalg, "eigh", failing)
+    found = fit_probe(x.float(), y, (1e-1,), slope=1e-7)
+    torch.testing.assert_close(found.weight, usual.weight, atol=1e-4, rtol=1e-4)
+
+
 def test_without_principal_axes_the_probe_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = blobs(300, 12, 4)
     with_axes = fit_probe(x, y, (1e-3,), slope=1e-9)

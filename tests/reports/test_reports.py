@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from phinets.config.plain import from_plain, to_plain, without
 from phinets.config.record import RunRecord, Summary
 from phinets.config.run import EvalConfig, PretrainConfig
 from phinets.reports.architecture import architecture, hippocampus
@@ -41,6 +42,18 @@ def test_the_table_shows_the_encoder_beside_its_two_baselines() -> None:
     said = spoken(result_table(SUMMARY))
     for number in ("61.2", "70.5", "20.8", "31.0", "15.5", "14.0", "k=200", "healthy"):
         assert number in said
+
+
+def test_a_run_that_learned_nothing_is_not_plainly_healthy() -> None:
+    summaries = {beats: replace(SUMMARY, beats_untrained=beats) for beats in (True, None, False)}
+    assert summaries[True].headline == summaries[None].headline == "healthy"
+    assert summaries[False].headline == "healthy, but not better than untrained"
+    said = " ".join(spoken(result_table(summaries[False])).split())
+    assert summaries[False].headline in said
+
+
+def test_a_summary_of_an_older_version_is_read() -> None:
+    assert from_plain(Summary, without(to_plain(SUMMARY), ("max_rank", "beats_untrained"))) == SUMMARY
 
 
 def test_the_curves_hold_the_journal_s_numbers() -> None:

@@ -76,6 +76,7 @@ def test_a_run_leaves_everything_it_promises(finished: Path) -> None:
     assert promised <= set(summary)
     assert all(0 <= summary[key] <= 100 for key in ("knn", "linear", "knn_untrained", "knn_pixels"))
     assert 0 <= summary["data_wait"] <= 1
+    assert summary["beats_untrained"] == (summary["knn"] > summary["knn_untrained"])
     environment = json.loads((finished / "env.json").read_text())
     assert {"packages", "commit", "seed", "device"} <= set(environment)
 

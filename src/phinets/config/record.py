@@ -32,6 +32,8 @@ class BaseSummary:
     """Standard deviation of l2-normalized codes times √d: about 1 is healthy, 0 is collapsed."""
     effective_rank: float
     dead_share: float
+    max_rank: int | None = None
+    """The largest effective rank that the batch and the dimension of z allow."""
     bad_images: int
     """Images that could not be used and were skipped; metrics.jsonl names them."""
     seconds: float
@@ -59,6 +61,13 @@ class Summary(BaseSummary):
     linear_untrained: float | None
     knn_pixels: float | None
     linear_pixels: float | None
+    beats_untrained: bool | None = None
+    """Whether the kNN accuracy is above that of the untrained encoder; None without labels."""
+
+    @property
+    def headline(self) -> str:
+        """The verdict on the codes and, where training gained nothing, that it did not."""
+        return f"{self.verdict}, but not better than untrained" if self.beats_untrained is False else self.verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,22 +64,32 @@ class Health:
     spread: float
     effective_rank: float
     dead_share: float
+    max_rank: int | None = None
+    """min(n, d), the largest rank of n codes of d dimensions; None in journals of older versions."""
 
     @property
     def verdict(self) -> Verdict:
-        """Collapsed: one direction is left, or none. Collapsing: fewer than three are, or little spread is left."""
+        """Collapsed: one direction is left, or none. Collapsing: few directions are left, or little spread is."""
         if self.spread < 0.1 or self.effective_rank < 1.5 or self.dead_share > 0.95:
             return "collapsed"
-        if self.spread < 0.4 or self.effective_rank < 3.0 or self.dead_share > 0.5:
+        if self.spread < 0.4 or self.effective_rank < self._least_rank or self.dead_share > 0.5:
             return "collapsing"
         return "healthy"
+
+    @property
+    def _least_rank(self) -> float:
+        """Of healthy codes: ten directions, or a quarter of what small batches and narrow codes allow.
+
+        Not a share of larger batches: codes of few directions have the same few in any batch (docs/training.md).
+        """
+        return 10.0 if self.max_rank is None else min(10.0, self.max_rank / 4)
 
 
 @torch.no_grad()
 def health(z: Tensor) -> Health:
     """The three measures of a batch of codes (n, d)."""
     z = z.float().cpu()
-    return Health(spread(z), effective_rank(z), dead_share(z))
+    return Health(spread(z), effective_rank(z), dead_share(z), min(z.shape))
 
 
 def alignment(z1: Tensor, z2: Tensor) -> float:
@@ -219,7 +229,8 @@ def evaluate_health(place: Path, options: HealthOptions, device: torch.device) -
         metrics |= metric(learner, sample)
     protocol = (
         f"{config.method}, {config.backbone}, after step {step}; codes and features of the {options.encoder} encoder, "
-        f"of {len(views.first)} training images of {name} in two views, in eval mode"
+        f"of {len(views.first)} training images of {name} in two views, in eval mode; "
+        "code RMS and gradients in training mode"
     )
     warning = fade_warning(learner, metrics)
     return HealthReport(metrics=metrics, verdict=collapse.verdict, protocol=protocol, warning=warning)
@@ -229,13 +240,15 @@ def fade_warning(learner: Learner, metrics: HealthMetrics) -> str | None:
     """Why an MSE Sim-2 has faded, and what to do; None where it has not, or is no MSE."""
     sim2 = learner.wiring.sim2 if isinstance(learner, Predictive) else None
     rms, share = metrics["code_rms"], metrics.get("sim2_gradient_share")
-    if sim2 is None or sim2.distance != "mse" or not isinstance(rms, float) or rms >= FADE_RMS:
+    if sim2 is None or sim2.distance != "mse" or not isinstance(rms, float) or not isinstance(share, float):
+        return None
+    if rms >= FADE_RMS or learner.options.sim2_weight == 0:
         return None
     return (
         f"Sim-2 has faded: the RMS of the codes z is {rms:.2g}, and was about 1 before training. An MSE between codes "
-        f"falls with its square; Sim-2 now has {share:.1%} of f's gradient. The cause is weight decay on the scale of "
-        "the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a method with a "
-        "cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
+        f"falls with its square; Sim-2 now has {100 * share:.2g} % of f's gradient. The cause is weight decay on the "
+        "scale of the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a "
+        "method with a cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
     )
 
 

@@ -110,12 +110,21 @@ def _principal(x: Tensor) -> tuple[Tensor | None, Tensor]:
     if min(n, d) > AXES_AT_MOST:
         return None, x.square().mean(0)
     if n < d:
-        squares, mixed = torch.linalg.eigh((x @ x.T).cpu())
+        squares, mixed = _eigh((x @ x.T).cpu())
         some = squares > squares[-1] * n * torch.finfo(x.dtype).eps
         axes = (x.T @ mixed[:, some].to(x)) / squares[some].sqrt().to(x)
         return axes, squares[some].to(x) / n
-    squares, axes = torch.linalg.eigh((x.T @ x).cpu())
+    squares, axes = _eigh((x.T @ x).cpu())
     return axes.to(x), squares.clamp_min(0).to(x) / n
+
+
+def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and vectors; in double where single precision fails, as for the constant features of a collapse."""
+    try:
+        squares, axes = torch.linalg.eigh(gram)
+    except RuntimeError:  # torch's LinAlgError
+        squares, axes = torch.linalg.eigh(gram.double())
+    return squares, axes
 
 
 def _try_strengths(task: Task, strengths: Sequence[float], slope: float) -> tuple[Tensor, dict[float, float]]:

@@ -79,7 +79,7 @@ class LiveBar:
 
 def result_table(summary: Summary) -> Table:
     """kNN and linear probe of the trained encoder beside the untrained one and raw pixels."""
-    table = Table(title=f"{summary.method} on {summary.data}: {summary.verdict}", caption=summary.protocol)
+    table = Table(title=f"{summary.method} on {summary.data}: {summary.headline}", caption=summary.protocol)
     for name in ("features", "kNN %", "linear %"):
         table.add_column(name, justify="left" if name == "features" else "right")
     rows = (

@@ -17,7 +17,7 @@ SCORES = (
 )  # fmt: skip
 FIFTH = 0.2
 """Of a run: what counts as early, and as late."""
-NO_CURVE = ("kind", "step", "epoch", "images", "lr", "verdict")
+NO_CURVE = ("kind", "step", "epoch", "images", "lr", "max_rank")
 """Fields of a journal's line that are no curves."""
 
 Rows = Sequence[Mapping[str, Any]]

@@ -75,9 +75,11 @@ class Pretrain:
     def record(self, result: RunResult) -> RunRecord:
         """The record, with its summary."""
         scores = {**result.last("baseline"), **result.last("score")}
+        knn, untrained = scores["knn"], scores["knn_untrained"]
         summary = Summary(
             **result.summary(self.run_parts, self.evaluator.describe()),
             **{name: value for name, value in scores.items() if name.startswith(("knn", "linear"))},
+            beats_untrained=None if knn is None or untrained is None else knn > untrained,
         )
         return RunRecord(config=self.config, summary=summary, **result.record_fields)
 

@@ -96,7 +96,7 @@ HEALTH_FIELDS = tuple(field.name for field in fields(Health))
 
 def health_from_row(row: Mapping[str, Any]) -> Health:
     """The collapse meter's numbers in an `eval` row of the journal."""
-    return Health(**{name: row[name] for name in HEALTH_FIELDS})
+    return Health(**{name: row[name] for name in HEALTH_FIELDS if name in row})
 
 
 class RunKind(Protocol[R]):
