@@ -213,7 +213,7 @@ def test_a_factor_multiplies_what_is_under() -> None:
 
 @pytest.mark.parametrize(("margin", "word"), [(4.0, "holds"), (5.0, "can't tell"), (6.0, "does not hold")])
 def test_a_margin_moves_the_border(margin: float, word: str) -> None:
-    cells = {"a": {"0": noisy(65)}, "b": {"0": (60.0,) * 5}}
+    cells: Cells = {"a": {"0": noisy(65)}, "b": {"0": (60.0,) * 5}}
     assert verdict(Higher(table="t", over=("a",), under=("b",), margin=margin), cells) == word
 
 

@@ -11,6 +11,8 @@ from phinets.config.run import PretrainConfig, SaveOptions
 from phinets.paper.scales import scale
 
 SMOKE = scale("smoke")
+assert SMOKE.probe is not None
+PROBE = SMOKE.probe
 TINY: PretrainConfig = replace(SMOKE.cifar10, method="simsiam", batch=16, saving=SaveOptions(pictures=False))
 QUICK = tuple(DynamicsJob(statements=("strong",), sigma2=1.5 + n / 8) for n in range(8))
 """Each is done in no time, and another than the others."""

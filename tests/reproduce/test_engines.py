@@ -19,7 +19,7 @@ from phinets.reproduce.engines import LocalEngine, RayEngine, run_remote_unit
 from phinets.reproduce.execute import Resources
 from phinets.reproduce.schedule import Unit, build_units
 from phinets.reproduce.store import Store
-from tests.reproduce.helpers import QUICK, SMOKE, TINY, Recorder, by_key, long_run, steps_of, until
+from tests.reproduce.helpers import PROBE, QUICK, TINY, Recorder, by_key, long_run, steps_of, until
 
 ONE_CORE = Resources(device="cpu", threads=1)
 
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_own_work_and_what_needs_it_but_nothing_else(store: Store) -> None:
     long = long_run(epochs=10_000)
-    probing = ProbeJob(run=long.run, probe=SMOKE.probe)
+    probing = ProbeJob(run=long.run, probe=PROBE)
     jobs = by_key(long, probing, *QUICK)
     killed: list[int] = []
 
@@ -239,7 +239,7 @@ def cluster() -> Iterator[None]:
 def test_a_cluster_restarts_the_unit_of_a_killed_worker(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker of the long run kills itself at its second checkpoint; another one resumes from the first."""
     long = long_run(epochs=6)
-    probing = ProbeJob(run=long.run, probe=SMOKE.probe)
+    probing = ProbeJob(run=long.run, probe=PROBE)
     jobs = by_key(long, probing, QUICK[0])
     checkpoints, mark = str(store.folder(long.key).absolute() / "checkpoints"), str(store.root.absolute() / "killed")
 

@@ -8,7 +8,7 @@ from phinets.config.jobs import DynamicsJob, Job, PretrainJob, ProbeJob, Result,
 from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reproduce.estimate import Estimator, stored_times, time_group, training_images, with_timed_step
-from tests.reproduce.helpers import SMOKE, TINY
+from tests.reproduce.helpers import PROBE, TINY
 
 
 def with_seconds(*seconds: float) -> list[Result]:
@@ -25,7 +25,7 @@ def test_the_estimate_is_the_median_of_stored_times_of_such_jobs() -> None:
     others: list[Job] = [
         PretrainJob(run=replace(TINY, epochs=TINY.epochs + 1)),
         PretrainJob(run=replace(TINY, batch=2 * TINY.batch)),
-        ProbeJob(run=TINY, probe=SMOKE.probe),
+        ProbeJob(run=TINY, probe=PROBE),
         DynamicsJob(statements=("strong",)),
     ]
     assert [estimator.seconds(other) for other in others] == [None] * 4

@@ -40,7 +40,7 @@ from phinets.reproduce.schedule import (
 from phinets.reproduce.store import BusyError, Store, read_result
 from phinets.runs.trainer import run
 from phinets.training.loop import DivergedError
-from tests.reproduce.helpers import QUICK, SMOKE, TINY, Recorder, by_key, long_run, python, until
+from tests.reproduce.helpers import PROBE, QUICK, SMOKE, TINY, Recorder, by_key, long_run, python, until
 
 ONE_CORE = Resources(device="cpu", threads=1)
 
@@ -190,7 +190,7 @@ def test_who_waits_takes_the_result_of_whom_it_waited_for(store: Store) -> None:
 
 def test_a_unit_is_a_pretraining_and_all_that_begins_with_it_in_turn() -> None:
     base = PretrainJob(run=TINY)
-    probing = ProbeJob(run=TINY, probe=SMOKE.probe)
+    probing = ProbeJob(run=TINY, probe=PROBE)
     moved = DetectionJob(run=TINY, detection=SMOKE.detection)
     costing = CostJob(run=TINY, methods=("simsiam",), rounds=1)
     made = build_units(by_key(costing, base, QUICK[0], probing, moved))
@@ -252,14 +252,14 @@ def test_a_person_s_mistake_and_a_bug_are_kept_with_their_reason(store: Store, m
 def test_what_begins_with_a_failure_fails_with_its_reason_and_what_begins_with_a_divergence_has_diverged(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = ProbeJob(run=replace(TINY, batch=4096), probe=SMOKE.probe)
+    bad = ProbeJob(run=replace(TINY, batch=4096), probe=PROBE)
     assert "the pretraining that it requires failed: the batch of 4096" in str(run_job(bad, store, ONE_CORE).failed)
 
     def diverged(*given: object) -> Result:
         raise DivergedError("the loss is NaN")
 
     monkeypatch.setitem(doing.RUNNERS, PretrainJob.kind, diverged)
-    lost = run_job(ProbeJob(run=TINY, probe=SMOKE.probe), store, ONE_CORE)
+    lost = run_job(ProbeJob(run=TINY, probe=PROBE), store, ONE_CORE)
     assert lost.lost
     assert lost.failed is None
     assert "NaN" in lost.protocol
@@ -268,7 +268,7 @@ def test_what_begins_with_a_failure_fails_with_its_reason_and_what_begins_with_a
 def test_a_probe_leaves_its_pretraining_in_the_store_and_makes_weights_anew_where_they_are_gone(
     tmp_path: Path, store: Store
 ) -> None:
-    job = ProbeJob(run=TINY, probe=SMOKE.probe)
+    job = ProbeJob(run=TINY, probe=PROBE)
     result = run_job(job, store, ONE_CORE)
     base = store.result(PretrainJob(run=TINY).key)
     assert base is not None

@@ -78,11 +78,11 @@ class Health:
 
     @property
     def _least_rank(self) -> float:
-        """Of healthy codes: ten directions, or a quarter of what small batches and narrow codes allow.
+        """Of healthy codes: four directions, or a quarter of what small batches and narrow codes allow.
 
         Not a share of larger batches: codes of few directions have the same few in any batch (docs/training.md).
         """
-        return 10.0 if self.max_rank is None else min(10.0, self.max_rank / 4)
+        return 4.0 if self.max_rank is None else min(4.0, self.max_rank / 4)
 
 
 @torch.no_grad()
