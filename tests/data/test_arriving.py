@@ -16,6 +16,7 @@ from phinets.config.views import PLANS
 from phinets.data import DATA, Files, ImageSet, fingerprint, load
 from phinets.data.cifar5m import prepare
 from phinets.data.shapes import CLASSES, draw
+from phinets.data.shapes.scene import WORLD, World
 from phinets.training.loader import ViewLoader
 from tests.data import making
 
@@ -149,11 +150,13 @@ def test_chosen_classes_arrive_too_and_are_chosen_once(places: dict[str, DataOpt
 # ---- endless shapes
 
 
-def test_endless_shapes_are_those_of_shapes_and_go_on_where_they_end() -> None:
-    shapes_stream, finite = load("stream:shapes", SMALL), load("shapes", SMALL)
+@pytest.mark.parametrize(("name", "world"), [("shapes", WORLD), ("shapes/single", replace(WORLD, across=1))])
+def test_endless_shapes_are_those_of_shapes_and_go_on_where_they_end(name: str, world: World) -> None:
+    shapes_stream, finite = load(f"stream:{name}", SMALL), load(name, SMALL)
     assert len(shapes_stream.train) == 300
     assert (pixels(shapes_stream.train) == pixels(finite.train)).all()
     assert (pixels(shapes_stream.test) == pixels(finite.test)).all()
+    assert (pixels(finite.train) == draw(np.arange(300), size=SMALL.image_size, world=world)[0]).all()
     beyond = torch.tensor([7, 10**12, 50_001, 7])
     many = load("stream:shapes", DataOptions(train_images=2**40, test_images=20, image_size=8))
     assert (many.train.images.fetch(beyond).images.numpy() == draw(beyond.numpy(), size=8)[0]).all()
