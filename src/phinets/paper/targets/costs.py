@@ -4,7 +4,7 @@ from typing import Any
 
 from phinets.config.jobs import CostJob, Job
 from phinets.config.run import PretrainConfig
-from phinets.paper.grids import LEARNERS, Change, batch, grid_cells, same
+from phinets.paper.grids import LEARNERS, Change, compared_batch, grid_cells, same
 from phinets.paper.plan import Table, Target
 from phinets.paper.rules import Claim, Comparable, Higher
 from phinets.paper.scales import Scale
@@ -19,7 +19,7 @@ def _table(scale: Scale, names: tuple[str, ...], number: str, **table: Any) -> T
     def cost_job(run: PretrainConfig) -> Job:
         return CostJob(run=run, methods=METHODS, rounds=scale.rounds)
 
-    rows: dict[str, Change] = {f"batch {size}": batch(scale, size) for size in (128, 1024)}
+    rows: dict[str, Change] = {f"batch {size}": compared_batch(scale, size) for size in (128, 1024)}
     measures = {name: f"{LEARNERS[name]}/{number}" for name in names}
     columns = dict.fromkeys(names, same)
     return Table(cells=grid_cells(scale, scale.cifar10, rows, columns, (cost_job, measures)), **table)
