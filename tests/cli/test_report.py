@@ -47,7 +47,7 @@ def test_it_writes_a_page_and_says_what_is_in_it(
     assert document["bytes"] == len(page.encode())
     assert document["scales"] == ["smoke"]
     assert sorted(document["targets"]) == ["ema-beta", "fast-slow"]
-    assert document["claims"] == {"holds": 0, "does not hold": 0, "can't tell": claims}
+    assert document["claims"] == {"holds": 0, "does not hold": 0, "can't tell": claims, "uninformative": 0}
     assert document["results"] == len(list((store / "results").iterdir()))
     assert list(tmp_path.glob(".*")) == [], "nothing half-written is left"
 

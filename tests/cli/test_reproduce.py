@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from phinets.cli.reproduce.output import Progress, duration
+from phinets.cli.reproduce.output import Progress, document, duration, write_files
 from phinets.config.jobs import Result
+from phinets.paper.findings import target_result
 from phinets.paper.scales import SCALES, scale
 from phinets.paper.targets import TARGETS
 from phinets.reproduce.estimate import Estimator, time_group
@@ -20,6 +21,7 @@ from phinets.reproduce.execute import Resources, run_job
 from phinets.reproduce.schedule import all_jobs
 from phinets.reproduce.store import Store
 from tests.cli.test_main import said
+from tests.page import faking
 from tests.reproduce.helpers import QUICK, SMOKE
 
 Capture = pytest.CaptureFixture[str]
@@ -147,8 +149,32 @@ def test_what_is_known_is_shown_at_once_with_its_claims(finished: Path, capsys: 
     (target,) = document["targets"]
     cells = [cell for table in target["tables"] for cell in table["cells"]]
     assert all(len(cell["values"]) == 1 and cell["n"] == 1 for cell in cells)
-    assert {claim["verdict"] for claim in target["claims"]} <= {"holds", "does not hold", "can't tell"}
+    assert {claim["verdict"] for claim in target["claims"]} <= {"holds", "does not hold"}, "statements need no seeds"
     assert document["failures"] == []
+
+
+def test_both_readouts_baselines_and_the_paper_s_numbers_are_in_json_and_in_the_files(tmp_path: Path) -> None:
+    target = TARGETS["ema-beta"]
+    outcome = target_result(target, SCALES["pocket"], faking.results([target], SCALES["pocket"]))
+    (plain,) = json.loads(json.dumps(document([outcome])))
+    assert [table["baselines"] for table in plain["tables"]] == [["Acc, untrained"]] * 2
+    (claim,) = plain["claims"]
+    (known,) = outcome.claims
+    assert (claim["quote"], claim["tests"]) == (known.claim.quote, known.claim.tests)
+    assert known.effect is not None
+    assert claim["effect"]["size"] == known.effect.size
+    assert claim["effect"]["p"] == known.effect.p
+    assert [claim["readout"], claim["second"]["readout"]] == ["task-wise kNN", "task-wise linear probe"]
+    assert known.printed_effect is not None
+    assert claim["printed"] in ("agree", "disagree")
+    assert claim["printed_effect"]["size"] == known.printed_effect.size
+    write_files(tmp_path, [outcome])
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"ema-beta{ending}" for ending in (".md", ".tex", ".csv", "-claims.csv")
+    }
+    with (tmp_path / "ema-beta.csv").open(newline="") as file:
+        measures = {line["measure"].partition("/")[0] for line in csv.DictReader(file)}
+    assert measures == {"task-knn", "task-linear"}
 
 
 def test_tables_are_written_whole_and_never_over_others_unasked(

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from statistics import fmean, stdev
@@ -14,6 +15,9 @@ from phinets.paper.scales import SCALES
 from phinets.paper.targets import TARGETS
 from phinets.reports import palette
 from phinets.reports.page import Contents, page
+from phinets.reports.page.sections import build_scales
+from phinets.reports.page.tables import SIGNS, interval
+from phinets.reports.paper_tables import SINGLE_QUOTES
 from tests.page import faking
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -93,7 +97,8 @@ def test_every_number_of_every_table_stands_in_it_beside_the_paper_s(
             if values and not of_statements(cell.cell.measure):
                 spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
                 assert f"{fmean(values):.{digits}f}{spread}".replace("-", "−") in html
-                assert all(f"{value:.2f}".replace("-", "−") in html for value in values)
+                by_seed = () if cell.cell.row in table.table.baselines else values
+                assert all(f"{value:.2f}".replace("-", "−") in html for value in by_seed)
                 checked += 1
             if cell.printed is not None and cell.printed.mean is not None:
                 spread = "" if cell.printed.spread is None else f" ± {cell.printed.spread:.2f}"
@@ -112,10 +117,90 @@ def test_every_claim_stands_in_the_overview_and_at_its_target_with_its_rule(
     claims = [claim for target in targets for claim in target.claims]
     assert claims
     for claim in claims:
-        says = claim.claim.says[:1].upper() + claim.claim.says[1:]
-        assert text.count(says) >= 2
-        assert claim.claim.rule.describe() in text
+        of = claim.claim
+        for words in (of.quote or of.tests[1:], of.tests[1:], of.where):
+            assert text.count(words.translate(SINGLE_QUOTES)) >= 2
+        assert of.rule.describe() in text
         assert claim.why in text
+
+
+def test_the_other_readout_and_the_paper_s_numbers_stand_beside_a_claim(
+    html: str, targets: tuple[TargetResult, ...]
+) -> None:
+    """In its row of the overview, and at its target."""
+    rows = re.findall(r'<tr data-verdict="([^"]*)">(.*?)</tr>', html, re.DOTALL)
+    items = re.findall(r'<ul class="claims-of">(.*?)</ul>', html, re.DOTALL)
+    claims = [claim for target in targets for claim in target.claims]
+    assert {claim.printed for claim in claims} >= {"agree", "not printed"}
+    assert 0 < sum(claim.second is not None for claim in claims) < len(claims)
+    for claim, (verdict, row), item in zip(claims, rows, "".join(items).split("<li id=")[1:], strict=True):
+        assert verdict.replace("&#39;", "'") == claim.verdict
+        for part in map(plain_text, (row, item)):
+            assert claim.verdict in part
+            assert claim.printed in part
+            for effect in (claim.effect, claim.printed_effect):
+                assert effect is None or interval(effect) in part
+            if claim.second is not None:
+                assert f"by {claim.second.readout}: {claim.second.verdict}" in part
+                assert claim.second.effect is None or interval(claim.second.effect) in part
+
+
+def plain_text(part: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", "", part)).split())
+
+
+def test_verdicts_are_counted_at_the_head_of_the_scale_and_on_the_filter(
+    html: str, targets: tuple[TargetResult, ...]
+) -> None:
+    counts = Counter(claim.verdict for target in targets for claim in target.claims)
+    assert len(counts) == 4, "every verdict is there"
+    buttons = re.findall(r'<button type="button" data-verdict="([^"]*)".*?</svg>[^<]*?(\d+)</button>', html)
+    assert {word.replace("&#39;", "'"): int(n) for word, n in buttons} == counts
+    (head,) = re.findall(r'<h2>Scale pocket <span class="tally">(.*?)</h2>', html, re.DOTALL)
+    assert list(map(int, re.findall(r"</svg>(\d+)", head))) == [counts[word] for word in SIGNS]
+
+
+def test_verdicts_can_be_read_in_the_light_and_in_the_dark() -> None:
+    """Their colors have a contrast of 4.5 with the page, and differ."""
+    style = (files("phinets.reports.page") / "style.css").read_text(encoding="utf-8")
+    pairs = dict(re.findall(r"--([a-z]+): light-dark\((#[0-9a-f]{6}, #[0-9a-f]{6})\)", style))
+    for n in range(2):
+        paper, *verdicts = (pairs[name].split(", ")[n] for name in ("paper", *SIGNS.values()))
+        assert len(set(verdicts)) == len(SIGNS)
+        assert all(contrast(color, paper) >= 4.5 for color in verdicts)
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2 defines it."""
+
+    def luminance(color: str) -> float:
+        shares = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_baselines_stand_apart_below_the_runs_and_are_never_bold(html: str, targets: tuple[TargetResult, ...]) -> None:
+    names = [row for target in targets for table in target.tables for row in table.table.baselines]
+    parts = re.findall(r'</tbody>\s*<tbody class="baselines">(.*?)</tbody>', html, re.DOTALL)
+    assert re.findall(r'<th scope="row">([^<]*)</th>', "".join(parts)) == names
+    assert "<b>" not in "".join(parts)
+
+
+def test_tables_by_the_other_readout_are_folded_and_double_no_figure(
+    html: str, targets: tuple[TargetResult, ...]
+) -> None:
+    doubled = [table.table.name for target in targets for table in target.tables if "/" in table.table.name]
+    assert doubled
+    assert html.count("<summary>The same by") == len(doubled)
+    lines = next(target for target in targets if target.target.figure == "lines")
+    (section,) = re.findall(
+        rf'<section class="target" id="pocket-{lines.target.name}">(.*?)</section>', html, re.DOTALL
+    )
+    before, _, _ = section.partition("<summary>Learning curves")
+    assert before.count('class="drawn"') == sum("/" not in table.table.name for table in lines.tables)
 
 
 def test_only_effects_of_several_seeds_have_an_interval_drawn(html: str, targets: tuple[TargetResult, ...]) -> None:
@@ -158,7 +243,8 @@ def test_what_failed_is_told_with_its_reason_and_what_diverged_counts_as_lost() 
     assert "no &lt;room&gt; left" in made
     assert re.search(rf'id="r-{failed}".*?<em>failed</em>', made, re.DOTALL)
     assert f'<a href="#r-{failed}">seed 0</a> – <em>failed</em>' in made
-    assert f'<a href="#r-{diverged}">seed 1</a> – <em>diverged</em>' in made
+    assert cell.chance is not None
+    assert f'<a href="#r-{diverged}">seed 1</a> {cell.chance:.2f} <em>diverged</em>' in made
     assert "the loss is nan" in made
     assert '<span class="dagger" title="1 of 3 seeds collapsed or diverged">†1</span>' in made
 
@@ -207,6 +293,16 @@ def test_scales_have_a_section_each_and_state_spaces_are_drawn_once() -> None:
     assert made.count('class="space"') == 1
     at = [made.index(text) for text in ('class="space"', 'id="smoke"', '<a href="#pocket-dynamics-simsiam">see')]
     assert at == sorted(at)
+
+
+def test_learning_curves_of_the_same_runs_are_drawn_once() -> None:
+    scale = SCALES["smoke"]
+    both = [TARGETS["batch-size-knn"], TARGETS["batch-size-linear"]]
+    results = faking.results(both, scale)
+    for order in (both, both[::-1]):
+        (section,) = build_scales([target_result(target, scale, results) for target in order])
+        assert [bool(target.panels) for target in section.targets] == [True, False]
+        assert [target.curves_above for target in section.targets] == [False, True]
 
 
 def test_an_empty_page_can_be_read() -> None:

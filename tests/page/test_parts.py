@@ -16,7 +16,8 @@ from phinets.config.jobs import ContinualJob, PretrainJob, Result
 from phinets.config.plain import flat, without
 from phinets.config.run import learning_settings
 from phinets.paper.findings import TargetResult
-from phinets.paper.rules import Effect
+from phinets.paper.statistics import Effect
+from phinets.reports import palette
 from phinets.reports.page.charts import MAX_POINTS, MeanCurve, curve_chart, lines, mean_over_seeds, sort_columns
 from phinets.reports.page.sections import RunGroup, build_scales, collect_uses, groups
 from phinets.reports.page.svg import TITLE, inline_svg, shorten_path
@@ -45,7 +46,7 @@ def test_a_chart_shows_every_value_with_its_spread_beside_the_paper_s(targets: t
     table = targets[1].tables[0]
     (chart,) = lines(table)
     (axes,) = chart.figure.axes
-    cells = [cell for cell in table.cells if cell.mean is not None]
+    cells = [cell for cell in table.cells if cell.mean is not None and cell.cell.row not in table.table.baselines]
     assert heights(axes, "o") == sorted(cell.mean for cell in cells if not cell.lost)  # type: ignore[type-var]
     assert heights(axes, "x") == sorted(cell.mean for cell in cells if cell.lost)  # type: ignore[type-var]
     printed = [cell.printed.mean for cell in table.cells if cell.printed is not None]
@@ -55,6 +56,18 @@ def test_a_chart_shows_every_value_with_its_spread_beside_the_paper_s(targets: t
     np.testing.assert_allclose(half, sorted(cell.spread for cell in cells if cell.spread is not None))
     assert [tick.get_text() for tick in axes.get_xticklabels()] == list(sort_columns(table.table.columns))
     assert {text.get_text() for text in axes.texts} == set(table.table.rows)
+
+
+def test_baselines_are_dashed_lines_without_marks_of_one_color(targets: tuple[TargetResult, ...]) -> None:
+    table = targets[1].tables[0]
+    assert len(table.table.baselines) == 2
+    (axes,) = lines(table)[0].figure.axes
+    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+    assert {line.get_marker() for line in dashed} == {"None"}
+    assert {line.get_color() for line in dashed} == {palette.COLLAPSE}
+    columns = sort_columns(table.table.columns)
+    means = [[table.at[row, column].mean for column in columns] for row in table.table.baselines]
+    assert [list(np.asarray(line.get_ydata())) for line in dashed] == means
 
 
 @pytest.mark.parametrize(("low", "high"), [(58.2, 60.4), (18.0, 84.8), (0.0, 1.0)])
@@ -110,7 +123,7 @@ def test_long_curves_are_thinned_with_both_ends_kept_and_what_is_not_finite_left
 
 def test_bars_have_zero_in_the_middle_and_keep_the_order_of_effects() -> None:
     values = (-9.0, -4.0, -1.0, 0.0, 1.0, 4.0, 9.0)
-    places = [bar(Effect(size=v, low=v, high=v, seeds=3), 9.0).size for v in values]
+    places = [bar(Effect(size=v, low=v, high=v, seeds=3, supports=v > 0), 9.0).size for v in values]
     assert places == sorted(set(places))
     assert places[3] == MIDDLE
     assert (places[0], places[-1]) == (EDGE, 2 * MIDDLE - EDGE)

@@ -36,7 +36,10 @@ def table(numbers: Numbers, name: str = "t", **more: Any) -> Table:
 
 def target(*tables: Table, rules: Sequence[Rule] = ()) -> Target:
     """With a claim for each rule."""
-    claims = tuple(Claim(f"claim-{n}", "§ 1", "It is so.", "it is so", rule) for n, rule in enumerate(rules))
+    claims = tuple(
+        Claim(name=f"claim-{n}", where="§ 1", quote="It is so.", tests="so it is", rule=rule)
+        for n, rule in enumerate(rules)
+    )
     return Target(name="made", place="table tab:made", title="made by hand", tables=lambda scale: tables, claims=claims)
 
 

@@ -24,6 +24,7 @@ from phinets.reports.paper_tables import (
     latex,
     lines,
     markdown,
+    quote_words,
     report_markdown,
     show,
 )
@@ -75,8 +76,12 @@ def row_after(text: str, name: str, lines_below: int = 0) -> list[str]:
 def test_a_csv_read_back_gives_the_same_numbers() -> None:
     one = made()
     rows = read_back(csv_lines([one]))
-    assert len(rows) == len(NUMBERS)
-    for row, cell in zip(rows, one.tables[0].cells, strict=True):
+    cells = [(table.table, cell) for table in one.tables for cell in table.cells]
+    assert len(rows) == 2 * 3 * len(NUMBERS), "by both readouts, the runs and two baselines"
+    for row, (grid, cell) in zip(rows, cells, strict=True):
+        assert row["baseline"] == ("yes" if cell.cell.row in grid.baselines else "no")
+        assert row["measure"] == cell.cell.measure
+    for row, cell in zip(rows, one.tables[0].cells[: len(NUMBERS)], strict=False):
         assert (row["row"], row["column"], row["table"], row["target"]) == (*place(cell), "cifar5m", "made")
         assert (number(row["mean"]), number(row["spread"])) == (cell.mean, cell.spread)
         assert tuple(map(number, row["values"].split(";"))) == cell.values
@@ -97,12 +102,19 @@ def test_claims_read_back_are_the_same_too() -> None:
     one = made()
     rows = read_back(claim_csv_lines([one]))
     for row, claim in zip(rows, one.claims, strict=True):
-        assert (row["claim"], row["verdict"], row["why"]) == (claim.claim.name, claim.verdict, claim.why)
+        assert row["claim"] == claim.claim.name
+        assert (row["where"], row["quote"], row["tests"]) == ("§ 1", "It is so.", "so it is")
         assert row["rule"] == claim.claim.rule.describe()
         assert int(row["lost"]) == claim.lost
-        effect = claim.effect
-        sizes = (None,) * 3 if effect is None else (effect.size, effect.low, effect.high)
-        assert (number(row["effect"]), number(row["low"]), number(row["high"])) == sizes
+        assert claim.second is not None
+        for prefix, reading in (("", claim.reading), ("second_", claim.second)):
+            effect = reading.effect
+            sizes = (None,) * 4 if effect is None else (effect.size, effect.low, effect.high, effect.p)
+            assert tuple(number(row[f"{prefix}{name}"]) for name in ("effect", "low", "high", "p")) == sizes
+            words = (reading.readout, reading.verdict, reading.why)
+            assert tuple(row[f"{prefix}{name}"] for name in ("readout", "verdict", "why")) == words
+        assert row["printed"] == claim.printed
+        assert number(row["printed_effect"]) == (claim.printed_effect.size if claim.printed_effect else None)
     assert [row["lost"] for row in rows] == ["1", "2", "1"]
 
 
@@ -175,10 +187,79 @@ def test_claims_stand_with_verdict_effect_interval_seeds_collapsed_and_rule() ->
     assert first.effect is not None
     row = row_after(text, first.verdict)
     effect = first.effect
+    assert row[1:3] == ["“It is so.” (§ 1)", "so it is"]
     assert row[3] == f"{effect.size:+.2f} [{effect.low:+.2f}, {effect.high:+.2f}] points"
-    assert row[4:6] == ["2", "1"]
-    assert row[6].startswith(first.claim.rule.describe())
-    assert row_after(text, "can't tell")[3:5] == ["–", "–"]
+    assert row[4:7] == ["2", "1", "by linear probe: can't tell"]
+    assert row[7] == f"disagree, {77.71 - 81.05:+.2f} points"
+    assert row[8].startswith(first.claim.rule.describe())
+    assert row_after(text, "can't tell", 1)[3:5] == ["–", "–"]
+
+
+def measured(learned: float = 9.0) -> TargetResult:
+    """Two methods by both readouts, five seeds, with the untrained encoder and raw pixels below them."""
+    numbers: Numbers = {(row, "x"): tuple(level + 0.1 * seed for seed in range(5)) for row, level in LEVELS.items()}
+    grid = table(numbers)
+    rule = Higher(table="t", over=("a",), under=("b",))
+    done = {
+        key: replace(result, numbers=both_readouts(result.numbers["knn"] or 0.0, learned))
+        for key, result in results(grid, numbers).items()
+    }
+    return target_result(target(grid, rules=(rule,)), POCKET, done)
+
+
+LEVELS = {"a": 62.0, "b": 60.0}
+
+
+def both_readouts(value: float, learned: float) -> dict[str, float]:
+    """By the linear probe the methods are in reverse."""
+    both = {"knn": value, "linear": 122 - value}
+    before = {f"{name}_{what}": 62.0 - learned for name in both for what in ("untrained", "pixels")}
+    return {**both, **before}
+
+
+def test_a_claim_has_its_verdict_by_the_other_readout_beside_it() -> None:
+    (claim,) = measured().claims
+    assert claim.verdict == "holds"
+    row = row_after(markdown([measured()]), "holds")
+    assert row[6].startswith("by linear probe: does not hold, -2.00 [-2.00, -2.00] points")
+    assert row[7] == "not printed"
+    text = " ".join(shown(measured(), 200).split())
+    assert "by linear probe: does not hold, -2.00" in text
+    assert "“It is so.” (§ 1)" in text
+
+
+def test_runs_that_learned_little_are_uninformative() -> None:
+    one = measured(learned=1.0)
+    assert "1 uninformative" in report_markdown([one])
+    assert row_after(markdown([one]), "uninformative")[3] == "+2.00 [+2.00, +2.00] points"
+
+
+def test_baselines_stand_below_in_italics_apart_and_never_bold() -> None:
+    one = measured()
+    rows = [row_after(markdown([one]), f"*{name}*") for name in ("untrained", "raw pixels")]
+    assert rows == [[f"*{name}*", "*53.00 ± 0.00 (5)*"] for name in ("untrained", "raw pixels")]
+    tex = latex([one]).splitlines()
+    at = tex.index(r"\textit{untrained} & \textit{53.00 $\pm$ 0.00 (5)} \\")
+    assert tex[at - 1] == r"\midrule"
+    assert "italic" in markdown([one])
+    empty_of_them = target_result(target(best_numbers().tables[0].table), POCKET, {})
+    assert "untrained" not in markdown([empty_of_them]), "nor where nothing measured them"
+
+
+def test_collapsed_seeds_count_as_chance_and_the_legend_says_so() -> None:
+    numbers: Numbers = {("a", "x"): (60.0, 62.0)}
+    grid = table(numbers)
+    grid = replace(grid, cells=tuple(replace(cell, chance=10.0) for cell in grid.cells))
+    done = results(grid, numbers, {("a", "x"): ("collapsed", "healthy")})
+    text = markdown([target_result(target(grid), POCKET, done)])
+    assert row_after(text, "a")[1].startswith("**36.00 ± 36.77 (2)**")
+    assert "†k: k seeds collapsed or diverged, which counts as chance" in text
+
+
+def test_quotation_marks_within_a_quotation_are_single() -> None:
+    claim = replace(measured().claims[0].claim, quote="“with aug” is worse")
+    assert quote_words(claim) == "“‘with aug’ is worse” (§ 1)"
+    assert escape(quote_words(claim)) == r"```with aug' is worse'' ($\S{}$ 1)".replace("$", "")
 
 
 def test_an_effect_without_a_second_seed_has_no_interval() -> None:
@@ -193,8 +274,8 @@ def test_the_whole_document_counts_the_verdicts() -> None:
     one = made()
     words = [claim.verdict for claim in one.claims]
     text = report_markdown([one, one])
-    counts = [2 * words.count(word) for word in ("holds", "does not hold", "can't tell")]
-    assert "Of 6 claims {} hold, {} do not hold, {} can't be told.".format(*counts) in text
+    counts = [2 * words.count(word) for word in ("holds", "does not hold", "can't tell", "uninformative")]
+    assert "Of 6 claims {} hold, {} do not hold, {} can't be told, {} uninformative.".format(*counts) in text
     assert text.count("\n## ") == 2
 
 
@@ -209,7 +290,7 @@ def test_a_bar_in_a_name_breaks_no_markdown_table() -> None:
 def test_every_target_of_the_paper_is_written_in_whole_tables(name: str) -> None:
     one = empty(name)
     blocks = re.findall(r"(?:^\|.*\n)+", markdown([one]), flags=re.MULTILINE)
-    assert len(blocks) == len(one.tables) + bool(one.claims)
+    assert len(blocks) == len(one.target.tables(SMOKE)) + bool(one.claims)
     for block in blocks:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
     tex = latex([one])

@@ -85,11 +85,13 @@ def _contents(options: Report) -> "Contents":
 
 def _counts(contents: "Contents") -> dict[str, Any]:
     """The numbers of scales, targets, claims and results on the page."""
+    from phinets.reports.paper_tables import VERDICTS
+
     verdicts = [claim.verdict for target in contents.targets for claim in target.claims]
     return {
         "scales": list(dict.fromkeys(target.scale.name for target in contents.targets)),
         "targets": list(dict.fromkeys(target.target.name for target in contents.targets)),
-        "claims": {word: verdicts.count(word) for word in ("holds", "does not hold", "can't tell")},
+        "claims": {word: verdicts.count(word) for word in VERDICTS},
         "results": len(contents.results),
         "others": len(contents.others),
         "own": len(contents.own),

@@ -2,7 +2,8 @@
 
 A claim is tested on contrasts: numbers, one per seed, that are above 0 where the claim is true. Contrasts come in
 groups, and the claim is true if in one group all of them are. Each contrast has a one-sample t-test over the seeds,
-which are paired because every contrast compares runs of the same seed.
+which are paired because every contrast compares runs of the same seed. scipy is
+imported where it is used: `--help` reads claims.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Array = NDArray[np.float64]
 LEVEL = 0.05
@@ -72,6 +72,8 @@ def t_effect(contrasts: Array, unit: str = "points", margin: float = 0.0) -> Eff
 
 def t_interval(values: Array) -> tuple[float, float]:
     """The 95 % t-interval of the mean of some seeds; the mean itself where there is one seed."""
+    from scipy import stats
+
     mean, n = float(values.mean()), len(values)
     if n < 2:
         return mean, mean
@@ -81,6 +83,8 @@ def t_interval(values: Array) -> tuple[float, float]:
 
 def _p_above(contrasts: Array) -> Array:
     """One-sided p-values of `mean ≤ 0` by a t-test over the last axis; 1 with a single seed or where all are 0."""
+    from scipy import stats
+
     n = contrasts.shape[-1]
     if n < 2:
         return np.ones(contrasts.shape[:-1])
@@ -92,6 +96,8 @@ def _p_above(contrasts: Array) -> Array:
 
 def binomial_effect(hits: int, runs: int, seeds: int, unit: str) -> Effect:
     """Whether more than half of some runs are hits: an exact binomial test, with its Clopper–Pearson interval."""
+    from scipy import stats
+
     test = stats.binomtest(hits, runs)
     interval = test.proportion_ci(1 - LEVEL)
     return Effect(
@@ -118,6 +124,8 @@ def holm(p_values: Mapping[str, float]) -> set[str]:
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
     """The rank correlation of two sequences; 0 where one of them is constant."""
+    from scipy import stats
+
     if len(set(one)) < 2 or len(set(other)) < 2:
         return 0.0
     return float(stats.spearmanr(one, other).statistic)

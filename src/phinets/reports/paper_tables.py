@@ -10,16 +10,24 @@ from rich.table import Table
 from rich.text import Text
 
 from phinets.config.jobs import DynamicsJob
-from phinets.paper.findings import CellResult, ClaimResult, TableResult, TargetResult
+from phinets.paper.findings import CellResult, ClaimResult, Reading, TableResult, TargetResult
+from phinets.paper.measures import READOUT_NAMES
 from phinets.paper.numbers import PaperNumber
-from phinets.paper.rules import Effect, VerdictWord
+from phinets.paper.rules import Claim, VerdictWord
+from phinets.paper.statistics import Effect
 
 NONE = "–"
 LOST_MARK, FAILED_MARK = "†", "‡"
 PAPER_PLACES = 2
 """Decimals that the paper prints."""
-VERDICTS: Mapping[VerdictWord, str] = {"holds": "hold", "does not hold": "do not hold", "can't tell": "can't be told"}
-CLAIM_HEADINGS = ("verdict", "claim", "place", "effect [95 % interval]", "seeds", "collapsed", "rule")
+VERDICTS: Mapping[VerdictWord, str] = {
+    "holds": "hold", "does not hold": "do not hold", "can't tell": "can't be told", "uninformative": "uninformative",
+}  # fmt: skip
+CLAIM_HEADINGS = (
+    "verdict", "the paper says", "tested", "effect [95 % interval]", "seeds", "collapsed", "by the other readout",
+    "on the paper's numbers", "rule",
+)  # fmt: skip
+SINGLE_QUOTES = str.maketrans("“”", "‘’")
 
 
 class CellText(NamedTuple):
@@ -54,13 +62,33 @@ class Line(NamedTuple):
     name: str
     cells: tuple[CellText | None, ...]
     """None where the table has no cell."""
+    baseline: bool = False
+    """Whether it is the untrained encoder or raw pixels."""
 
 
 def lines(result: TableResult) -> tuple[Line, ...]:
-    """The rows, in the paper's order."""
+    """The rows, in the paper's order, then the baselines that have a number."""
     table, places = result.table, _places(result)
     texts = {place: _cell_text(cell, places) for place, cell in result.at.items()}
-    return tuple(Line(row, tuple(texts.get((row, column)) for column in table.columns)) for row in table.rows)
+    numbers = {cell.cell.row for cell in result.cells if cell.n}
+    return tuple(
+        Line(row, tuple(texts.get((row, column)) for column in table.columns), row in table.baselines)
+        for row in table.rows
+        if row not in table.baselines or row in numbers
+    )
+
+
+def second_readout(result: TableResult) -> str | None:
+    """The readout of a table that repeats the one before it by another; None of the paper's own."""
+    _, slash, readout = result.table.name.partition("/")
+    return READOUT_NAMES[readout] if slash else None
+
+
+def shown_tables(result: TargetResult) -> tuple[TableResult, ...]:
+    """The paper's tables, and by the other readout those that have a number."""
+    return tuple(
+        table for table in result.tables if second_readout(table) is None or any(cell.n for cell in table.cells)
+    )
 
 
 def title(result: TableResult) -> str:
@@ -81,12 +109,19 @@ def legend(result: TableResult) -> str:
     if any(cell.best for cell in result.cells):
         texts.append(f"bold: overlaps with the best of its {result.table.best_in}")
     if any(cell.lost for cell in result.cells):
-        texts.append(f"{LOST_MARK}k: k seeds collapsed or diverged; collapsed ones are in the mean")
+        texts.append(f"{LOST_MARK}k: k seeds collapsed or diverged{lost_words(result)}")
     if any(cell.failed for cell in result.cells):
         texts.append(f"{FAILED_MARK}k: k seeds failed")
     if any(cell.printed is not None for cell in result.cells):
         texts.append("below: the paper's")
+    if any(line.baseline for line in lines(result)):
+        texts.append("italic: baselines")
     return "; ".join(texts) + "."
+
+
+def lost_words(result: TableResult) -> str:
+    """What collapsed and diverged seeds count as; empty where the numbers are no accuracies."""
+    return ", which counts as chance" if any(cell.cell.chance is not None for cell in result.cells) else ""
 
 
 def _places(result: TableResult) -> int:
@@ -130,9 +165,40 @@ def _with_spread(mean: float, spread: float | None, places: int) -> str:
 def claim_line(result: ClaimResult) -> tuple[str, ...]:
     """What stands below `CLAIM_HEADINGS`."""
     claim, effect = result.claim, result.effect
-    seeds = NONE if effect is None else str(effect.seeds)
-    rule = f"{claim.rule.describe()}. {result.why}"
-    return result.verdict, claim.says, claim.where, effect_words(effect), seeds, str(result.lost), rule
+    return (
+        result.verdict,
+        quote_words(claim),
+        claim.tests,
+        effect_words(effect),
+        NONE if effect is None else str(effect.seeds),
+        str(result.lost),
+        second_words(result.second),
+        printed_words(result),
+        f"{claim.rule.describe()}. {result.why}",
+    )
+
+
+def quote_words(claim: Claim) -> str:
+    """The paper's sentence with its place; only the place where the claim quotes none."""
+    return f"{quote(claim)} ({claim.where})" if claim.quote else claim.where
+
+
+def quote(claim: Claim) -> str:
+    """The paper's sentence in quotation marks, those within it single."""
+    return f"“{claim.quote.translate(SINGLE_QUOTES)}”"
+
+
+def second_words(reading: Reading | None) -> str:
+    """By kNN: holds, +1.32 [+0.40, +2.21] points; a dash where there is no other readout."""
+    if reading is None:
+        return NONE
+    effect = f", {effect_words(reading.effect)}" if reading.effect else ""
+    return f"by {reading.readout}: {reading.verdict}{effect}"
+
+
+def printed_words(result: ClaimResult) -> str:
+    """Whether the paper's own means agree, with their effect."""
+    return f"{result.printed}, {effect_words(result.printed_effect)}" if result.printed_effect else result.printed
 
 
 def effect_words(effect: Effect | None) -> str:
@@ -157,27 +223,27 @@ def tally(claims: Sequence[ClaimResult]) -> str:
 def about(target: TargetResult) -> str:
     """Where the paper has it, at which scale it was run, and how much of it there is."""
     failed = sum(result.failed is not None for result in target.results.values())
-    missing = sum(cell.missing for table in target.tables for cell in table.cells)
+    missing = len(target.target.jobs(target.scale)) - len(target.results)
     texts = [target.target.place, f"scale {target.scale.name}", f"runs done: {len(target.results) - failed}"]
-    texts += [f"failed: {failed}"] * bool(failed) + [f"numbers still to come: {missing}"] * bool(missing)
+    texts += [f"failed: {failed}"] * bool(failed) + [f"still to run: {missing}"] * bool(missing)
     return "; ".join(texts) + "."
 
 
 CELL_COLUMNS = (
     "target", "scale", "table", "row", "column", "measure", "unit", "mean", "spread", "n", "seeds", "lost", "failed",
-    "missing", "best", "paper_mean", "paper_spread", "paper_bold", "values",
+    "missing", "best", "baseline", "paper_mean", "paper_spread", "paper_bold", "values",
 )  # fmt: skip
+READING_COLUMNS = ("readout", "verdict", "effect", "low", "high", "unit", "seeds", "p", "why")
 CLAIM_COLUMNS = (
-    "target", "scale", "claim", "says", "where", "verdict", "effect", "low", "high", "unit", "seeds", "lost", "rule",
-    "why",
+    "target", "scale", "claim", "where", "quote", "tests", "rule", "lost", *READING_COLUMNS,
+    *(f"second_{name}" for name in READING_COLUMNS), "printed", "printed_effect",
 )  # fmt: skip
-TERMINAL_COLUMNS = ("verdict", "claim", "effect [95 % interval]", "seeds", "collapsed")
-"""Of a claim, on the terminal."""
 MAX_WIDTH = 10_000
 """Letters of a line that no table needs."""
-STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow"}
+STYLES = {"holds": "green", "does not hold": "red", "can't tell": "yellow", "uninformative": "magenta"}
+BASELINE = "italic dim"
 HEAD = "% Needs \\usepackage{booktabs,graphicx}. Written by `phinets reproduce`.\n"
-CLAIM_WIDTHS = r"lp{.26\linewidth}p{.19\linewidth}p{.18\linewidth}rrp{.3\linewidth}"
+CLAIM_WIDTHS = r"lp{.3\linewidth}p{.22\linewidth}p{.15\linewidth}rrp{.18\linewidth}p{.12\linewidth}p{.3\linewidth}"
 NARROW = 2
 """Columns of numbers up to which a table fits on a page as it is."""
 SIGNS = {
@@ -192,10 +258,22 @@ ESCAPES = str.maketrans(
         **{letter: f"\\{letter}" for letter in "&%$#{}"},
         **{sign: f"${name}$" for sign, name in SIGNS.items()},
         "\\": r"\textbackslash{}", "_": r"\_\allowbreak{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-        '"': "''", "–": "--", "—": "---", "’": "'", "…": r"\ldots{}", "§": r"\S{}", "[": "{[}", "]": "{]}",
+        '"': "''", "“": "``", "”": "''", "‘": "`", "–": "--", "—": "---", "’": "'",
+        "…": r"\ldots{}", "§": r"\S{}", "[": "{[}", "]": "{]}",
     }
 )  # fmt: skip
 """Letters that mean something to LaTeX, or nothing; brackets, since after a line's end they would be its options."""
+
+
+class Style(NamedTuple):
+    """How a format writes a text."""
+
+    plain: Callable[[str], str]
+    bold: Callable[[str], str]
+    italic: Callable[[str], str]
+
+
+MARKDOWN = Style(str, "**{}**".format, lambda text: f"*{text}*" if text else "")
 
 
 def report_markdown(results: Sequence[TargetResult]) -> str:
@@ -214,21 +292,25 @@ def markdown(results: Sequence[TargetResult]) -> str:
 def _section(result: TargetResult) -> str:
     blocks = [f"## {sentence(result.target.title)}", f"`{result.target.name}`: {about(result)}"]
     blocks += [result.target.notes] if result.target.notes else []
-    for table in result.tables:
-        rows = _rows(table, lambda text, bold: f"**{text}**" if bold else text, "*paper*")
+    for table in shown_tables(result):
+        rows = _rows(table, MARKDOWN, "*paper*")
         blocks += [f"**{title(table)}**", _markdown_table(headings(table), rows), legend(table)]
     if result.claims:
         blocks.append(_markdown_table(CLAIM_HEADINGS, [claim_line(claim) for claim in result.claims]))
     return "\n\n".join(blocks) + "\n"
 
 
-def _rows(result: TableResult, write: Callable[[str, bool], str], paper: str) -> Iterator[Sequence[str]]:
-    """Rows of text, the paper's numbers below ours; `write` takes a text and whether it is bold."""
+def _rows(result: TableResult, style: Style, paper: str) -> Iterator[Sequence[str]]:
+    """Rows of text, the paper's numbers below ours."""
     for line in lines(result):
         texts = [(cell.ours, cell.result.best, cell.marks) if cell else ("", False, "") for cell in line.cells]
-        yield write(line.name, False), *(write(ours, best) + write(marks, False) for ours, best, marks in texts)
+        if line.baseline:
+            yield style.italic(line.name), *(style.italic(ours) for ours, _, _ in texts)
+            continue
+        write = (style.plain, style.bold)
+        yield style.plain(line.name), *(write[best](ours) + style.plain(marks) for ours, best, marks in texts)
         if any(cell is not None and cell.paper for cell in line.cells):
-            yield paper, *("" if cell is None else write(cell.paper, cell.paper_bold) for cell in line.cells)
+            yield paper, *("" if cell is None else write[cell.paper_bold](cell.paper) for cell in line.cells)
 
 
 def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -251,7 +333,15 @@ def _cell_values(result: TargetResult, table: TableResult, cell: CellResult) -> 
     of, paper = cell.cell, cell.printed
     printed = (None, None, None) if paper is None else (paper.mean, paper.spread, paper.bold)
     where = (result.target.name, result.scale.name, table.table.name, of.row, of.column, of.measure, table.table.unit)
-    counts = (cell.n, len(cell.values), cell.lost, cell.failed, cell.missing, cell.best)
+    counts = (
+        cell.n,
+        len(cell.values),
+        cell.lost,
+        cell.failed,
+        cell.missing,
+        cell.best,
+        of.row in table.table.baselines,
+    )
     return (*where, cell.mean, cell.spread, *counts, *printed, ";".join(map(_plain, cell.values)))
 
 
@@ -261,11 +351,21 @@ def claim_csv_lines(results: Sequence[TargetResult]) -> list[list[str]]:
     return [list(CLAIM_COLUMNS), *([_plain(value) for value in _claim_values(*place)] for place in claims)]
 
 
-def _claim_values(result: TargetResult, claim_result: ClaimResult) -> tuple[object, ...]:
-    claim, effect = claim_result.claim, claim_result.effect
-    measured = (None,) * 5 if effect is None else (effect.size, effect.low, effect.high, effect.unit, effect.seeds)
-    where = (result.target.name, result.scale.name, claim.name, claim.says, claim.where, claim_result.verdict)
-    return (*where, *measured, claim_result.lost, claim.rule.describe(), claim_result.why)
+def _claim_values(result: TargetResult, of: ClaimResult) -> tuple[object, ...]:
+    claim = of.claim
+    where = (result.target.name, result.scale.name, claim.name, claim.where, claim.quote, claim.tests)
+    printed = None if of.printed_effect is None else of.printed_effect.size
+    readings = (*_reading_values(of.reading), *_reading_values(of.second))
+    return (*where, claim.rule.describe(), of.lost, *readings, of.printed, printed)
+
+
+def _reading_values(reading: Reading | None) -> tuple[object, ...]:
+    """What stands below `READING_COLUMNS`."""
+    if reading is None:
+        return (None,) * len(READING_COLUMNS)
+    of = reading.effect
+    measured = (None,) * 6 if of is None else (of.size, of.low, of.high, of.unit, of.seeds, of.p)
+    return (reading.readout, reading.verdict, *measured, reading.why)
 
 
 def _plain(value: object) -> str:
@@ -280,7 +380,7 @@ def latex(results: Sequence[TargetResult]) -> str:
     blocks = [HEAD]
     for one in results:
         blocks.append(f"% {one.target.name}: {' '.join(about(one).split())}\n")
-        blocks += [_latex_table(table) for table in one.tables]
+        blocks += [_latex_table(table) for table in shown_tables(one)]
         if one.claims:
             rows = [[escape(word) for word in claim_line(claim)] for claim in one.claims]
             blocks.append(_latex_float(f"Claims: {one.target.title}.", CLAIM_WIDTHS, CLAIM_HEADINGS, rows, fit=True))
@@ -293,9 +393,15 @@ def escape(text: str) -> str:
     return re.sub("\\$([^$]+)\\$\u0307", r"$\\dot{\1}$", plain)
 
 
+LATEX = Style(escape, lambda text: rf"\textbf{{{escape(text)}}}", lambda text: rf"\textit{{{escape(text)}}}")
+
+
 def _latex_table(result: TableResult) -> str:
     paper, n = r"\quad\textit{paper}", len(result.table.columns)
-    rows = _rows(result, lambda text, bold: rf"\textbf{{{escape(text)}}}" if bold else escape(text), paper)
+    rows = list(_rows(result, LATEX, paper))
+    baselines = sum(line.baseline for line in lines(result))
+    if baselines:
+        rows[-baselines] = ["\\midrule\n" + rows[-baselines][0], *rows[-baselines][1:]]
     return _latex_float(f"{title(result)}. {legend(result)}", "l" + "r" * n, headings(result), rows, fit=n > NARROW)
 
 
@@ -315,7 +421,7 @@ def show(console: Console, results: Sequence[TargetResult]) -> None:
         console.print()
         console.print(Text(sentence(one.target.title), style="bold"))
         console.print(Text(about(one), style="dim"))
-        for table in one.tables:
+        for table in shown_tables(one):
             console.print(_terminal_table(console, table))
         if one.claims:
             console.print(_terminal_claims(one))
@@ -324,7 +430,7 @@ def show(console: Console, results: Sequence[TargetResult]) -> None:
 def _terminal_table(console: Console, result: TableResult) -> Table:
     """As the paper has it; rows as columns where that is narrower and the terminal too narrow."""
     first, *names = headings(result)
-    rows = {line.name: tuple(map(_terminal_cell, line.cells)) for line in lines(result)}
+    rows = {line.name: tuple(_terminal_cell(cell, line.baseline) for cell in line.cells) for line in lines(result)}
     table = _grid(result, first, names, rows)
     needed = console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum
     if needed <= console.width or len(rows) >= len(names):
@@ -339,14 +445,16 @@ def _grid(result: TableResult, first: str, names: Sequence[str], rows: Mapping[s
     for name in names:
         table.add_column(Text(name), justify="right", overflow="fold")
     for row, cells in rows.items():
-        table.add_row(Text(row), *cells)
+        table.add_row(Text(row, style=BASELINE if row in result.table.baselines else ""), *cells)
     return table
 
 
-def _terminal_cell(cell: CellText | None) -> Text:
+def _terminal_cell(cell: CellText | None, baseline: bool) -> Text:
     """Ours, and the paper's in the line below."""
     if cell is None:
         return Text()
+    if baseline:
+        return Text(cell.ours, style=BASELINE)
     text = Text.assemble((cell.ours, "bold" if cell.result.best else ""), cell.marks)
     if cell.paper:
         text.append("\n" + cell.paper, style="bold dim" if cell.paper_bold else "dim")
@@ -356,10 +464,17 @@ def _terminal_cell(cell: CellText | None) -> Text:
 def _terminal_claims(result: TargetResult) -> Table:
     """As narrow as a terminal is: the rules are in the files."""
     table = Table(title=Text(f"Of {len(result.claims)} claims {tally(result.claims)}."), title_justify="left")
-    for heading in TERMINAL_COLUMNS:
+    for heading in ("verdict", "claim", "effect [95 % interval]"):
         table.add_column(Text(heading), overflow="fold")
     for claim in result.claims:
-        texts = dict(zip(CLAIM_HEADINGS, claim_line(claim), strict=True))
-        verdict = Text(claim.verdict, style=STYLES[claim.verdict])
-        table.add_row(verdict, *(Text(texts[heading]) for heading in TERMINAL_COLUMNS[1:]))
+        says = Text.assemble(claim.claim.tests, "\n", (quote_words(claim.claim), "dim"))
+        table.add_row(Text(claim.verdict, style=STYLES[claim.verdict]), says, _terminal_effect(claim))
     return table
+
+
+def _terminal_effect(claim: ClaimResult) -> Text:
+    """With its seeds; then by the other readout, and on the paper's numbers."""
+    seeds = f", n = {claim.effect.seeds}" if claim.effect is not None else ""
+    lost = f", {claim.lost} collapsed" if claim.lost else ""
+    second = f"\n{second_words(claim.second)}" if claim.second is not None else ""
+    return Text(f"{effect_words(claim.effect)}{seeds}{lost}{second}\npaper's numbers: {printed_words(claim)}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from phinets.cli.output import create_folder, require_free, save_lines
 from phinets.config.errors import UserError
 from phinets.config.jobs import Job, Result
 from phinets.config.plain import to_plain
-from phinets.paper.findings import CellResult, ClaimResult, TargetResult
+from phinets.paper.findings import CellResult, ClaimResult, Reading, TargetResult
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
@@ -78,7 +79,8 @@ def document(outcomes: Sequence[TargetResult]) -> list[dict[str, Any]]:
         {
             **_attributes(one.target, "name", "place", "title", "notes"),
             "tables": [
-                _attributes(table.table, "name", "title", "unit") | {"cells": [_cell(cell) for cell in table.cells]}
+                _attributes(table.table, "name", "title", "unit")
+                | {"baselines": list(table.table.baselines), "cells": [_cell(cell) for cell in table.cells]}
                 for table in one.tables
             ],
             "claims": [_claim(claim) for claim in one.claims],
@@ -102,11 +104,20 @@ def _cell(cell: CellResult) -> dict[str, Any]:
 
 def _claim(outcome: ClaimResult) -> dict[str, Any]:
     return {
-        **_attributes(outcome.claim, "name", "says", "where"),
+        **_attributes(outcome.claim, "name", "where", "quote", "tests"),
         "rule": outcome.claim.rule.describe(),
-        **_attributes(outcome, "verdict", "why", "lost"),
-        "effect": to_plain(outcome.effect),
+        "lost": outcome.lost,
+        **_reading(outcome.reading),
+        "second": None if outcome.second is None else _reading(outcome.second),
+        "printed": outcome.printed,
+        "printed_effect": to_plain(outcome.printed_effect),
     }
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    effect = reading.effect
+    of = None if effect is None else {**to_plain(effect), "p": effect.p}
+    return {**_attributes(reading, "readout", "verdict", "why"), "effect": of}
 
 
 def require_files_free(folder: Path | None, targets: Sequence[Target], scale: Scale, overwrite: bool) -> None:
@@ -126,12 +137,12 @@ def _names(target: Target, scale: Scale) -> list[str]:
 
 
 def write_files(folder: Path, outcomes: Sequence[TargetResult]) -> None:
-    """TARGET.md and TARGET.tex with all of a target, TABLE.csv for each table, TARGET-claims.csv."""
+    """TARGET.md and TARGET.tex with all of a target, TABLE.csv for each table by both readouts, TARGET-claims.csv."""
     create_folder(folder, "--out")
     for one in outcomes:
         atomic_write(folder / f"{one.target.name}.md", markdown([one]).encode())
         atomic_write(folder / f"{one.target.name}.tex", latex([one]).encode())
-        for table in one.tables:
-            save_lines(folder / f"{table.table.name}.csv", csv_lines([replace(one, tables=(table,))]))
+        for name, tables in groupby(one.tables, lambda table: table.table.name.partition("/")[0]):
+            save_lines(folder / f"{name}.csv", csv_lines([replace(one, tables=tuple(tables))]))
         if one.claims:
             save_lines(folder / f"{one.target.name}-claims.csv", claim_csv_lines([one]))

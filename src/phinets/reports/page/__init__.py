@@ -10,8 +10,8 @@ from phinets.reports.page.charts import run_charts
 from phinets.reports.page.contents import Contents, OwnRun
 from phinets.reports.page.sections import build_scales, collect_uses, counts, facts, groups
 from phinets.reports.page.svg import inline_svg
-from phinets.reports.page.tables import count_noun, duration, number, seed_runs, tally, with_minus_sign
-from phinets.reports.paper_tables import sentence
+from phinets.reports.page.tables import count_noun, duration, interval, number, seed_runs, tally, with_minus_sign
+from phinets.reports.paper_tables import lost_words, quote, sentence
 
 __all__ = ["Contents", "OwnRun", "page"]
 
@@ -42,10 +42,11 @@ def _environment() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {each.__name__: each for each in (number, duration, count_noun, sentence, with_minus_sign)}
+    filters = (number, duration, count_noun, interval, quote, sentence, with_minus_sign)
+    environment.filters |= {each.__name__: each for each in filters}
     numbers = count(1)
     environment.filters["svg"] = lambda chart: Markup(inline_svg(chart.figure, f"f{next(numbers)}-", chart.title))
-    environment.globals |= {"tally": tally, "seed_runs": seed_runs, "run_charts": run_charts}
+    environment.globals |= {"tally": tally, "lost_words": lost_words, "seed_runs": seed_runs, "run_charts": run_charts}
     return environment
 
 

@@ -16,7 +16,7 @@ from phinets.paper.findings import CellResult, TableResult, TargetResult
 from phinets.reports.figures import PlainFigure, label_ends
 from phinets.reports.page.svg import TITLE
 from phinets.reports.page.tables import PageTable, short
-from phinets.reports.palette import FAINT, INK, TERMS, class_color, method_color
+from phinets.reports.palette import COLLAPSE, FAINT, INK, TERMS, class_color, method_color
 from phinets.reports.paper_tables import CellText
 from phinets.reports.phase_portrait import COMPARED_RHO, around_threshold, comparison, line, regimes
 
@@ -68,11 +68,12 @@ MAX_LETTERS = 45
 
 
 def lines(result: TableResult) -> list[Chart]:
-    """A line for each row, a chart for each measure.
+    """A line for each row, a chart for each measure; baselines are thin and dashed.
 
     Columns stand side by side, since weight decay 0 has no place on an axis of powers.
     """
-    cells = [cell for cell in result.cells if cell.mean is not None or _paper(cell) is not None]
+    runs = [cell for cell in result.cells if cell.cell.row not in result.table.baselines]
+    cells = [cell for cell in runs if cell.mean is not None or _paper(cell) is not None]
     return [_measure_chart(result, measure) for measure in dict.fromkeys(cell.cell.measure for cell in cells)]
 
 
@@ -80,14 +81,18 @@ def _measure_chart(result: TableResult, measure: str) -> Chart:
     table, at = result.table, result.at
     columns = sort_columns(table.columns)
     cells = {row: [at.get((row, column)) for column in columns] for row in table.rows}
+    baselines = {row: _means(cells.pop(row)) for row in table.baselines}
     rows = {row: line for row, line in cells.items() if any(c is not None and c.cell.measure == measure for c in line)}
     colors = line_colors([next(cell.cell.jobs[0] for cell in line if cell is not None) for line in rows.values()])
-    axes = _plain_axes(LARGE, table.columns_are, table.unit, rows)
+    axes = _plain_axes(LARGE, table.columns_are, table.unit, (*rows, *baselines))
     offsets = np.linspace(-DODGE / 2, DODGE / 2, len(rows)) if len(rows) > 1 else np.zeros(1)
     ends = [
         (row, color, _row_line(axes, row, line, color, offset))
         for (row, line), color, offset in zip(rows.items(), colors, offsets, strict=True)
     ]
+    for row, heights in baselines.items():
+        axes.plot(heights, "--", color=COLLAPSE, linewidth=0.9, gid=TITLE + row)
+        ends.append((row, COLLAPSE, heights))
     axes.set_xticks(range(len(columns)), columns, fontsize=9 if sum(map(len, columns)) <= MAX_LETTERS else 7)
     axes.set_xlim(-0.35, len(columns) - 0.65)
     label_ends(axes, axes.get_xlim()[1], ends)
@@ -110,6 +115,11 @@ def _row_line(
     axes.plot(x, np.where(lost, y, np.nan), "x", color=color, markersize=6, markeredgewidth=2)
     axes.plot(x, paper, "o", color=color, markersize=6, markerfacecolor="white", markeredgewidth=1.2)
     return np.where(np.isnan(y), paper, y)
+
+
+def _means(cells: Sequence[CellResult | None]) -> NDArray[np.float64]:
+    """NaN where there is none."""
+    return np.array([np.nan if cell is None else cell.mean for cell in cells], dtype=np.float64)
 
 
 def _paper(cell: CellResult) -> float | None:
@@ -187,13 +197,13 @@ def _merge_panels(table: PageTable, drawn_keys: set[tuple[str, ...]]) -> Grid:
     """
     by_column = _variety(table, "column") > _variety(table, "row")
     grid: dict[str, dict[str, CellText]] = {}
-    for cell in table.cells:
+    for cell in table.run_cells:
         row, column = cell.result.cell.row, cell.result.cell.column
         panel, line = (row, column) if by_column else (column, row)
         grid.setdefault(panel, {})[line] = cell
     alike: dict[tuple[str, ...], list[str]] = {}
     for panel, lines in grid.items():
-        alike.setdefault(tuple(cell.keys[0] for cell in lines.values()), []).append(panel)
+        alike.setdefault(tuple(curve_keys(cell)[0] for cell in lines.values()), []).append(panel)
     fresh = {keys: panels for keys, panels in alike.items() if keys not in drawn_keys}
     drawn_keys.update(fresh)
     of = "" if by_column else table.result.table.columns_are
@@ -203,8 +213,8 @@ def _merge_panels(table: PageTable, drawn_keys: set[tuple[str, ...]]) -> Grid:
 def _variety(table: PageTable, axis: str) -> tuple[int, int]:
     """How many methods there are along an axis, and how many jobs."""
     across = "row" if axis == "column" else "column"
-    first = getattr(table.cells[0].result.cell, across)
-    cells = [cell for cell in table.cells if getattr(cell.result.cell, across) == first]
+    first = getattr(table.run_cells[0].result.cell, across)
+    cells = [cell for cell in table.run_cells if getattr(cell.result.cell, across) == first]
     return len({cell.result.cell.jobs[0].method for cell in cells}), len({cell.keys for cell in cells})
 
 
@@ -217,10 +227,14 @@ def _panel_name(panels: Sequence[str], of: str) -> str:
 
 
 def _curves(cell: CellText, results: Mapping[str, Result]) -> list[Mapping[str, Curve]]:
-    """Of each seed that has any: its own, or those of the run that it begins with."""
+    """Of each seed that has any."""
+    return [results[key].curves for key in curve_keys(cell) if key in results and results[key].curves]
+
+
+def curve_keys(cell: CellText) -> list[str]:
+    """By seed, the key of the run that has the curves: its own, or that of the run that it begins with."""
     jobs = zip(cell.result.cell.jobs, cell.keys, strict=True)
-    keys = [own if job.requires is None else job.requires.key for job, own in jobs]
-    return [results[key].curves for key in keys if key in results and results[key].curves]
+    return [own if job.requires is None else job.requires.key for job, own in jobs]
 
 
 def _curves_to_draw(

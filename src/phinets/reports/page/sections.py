@@ -10,7 +10,7 @@ from phinets.config.jobs import DynamicsJob, Result, RunJob
 from phinets.config.plain import flat, to_plain, without
 from phinets.config.run import FREE
 from phinets.paper.findings import TargetResult
-from phinets.reports.page.charts import Chart, Panels, learning_panels, lines, state_spaces
+from phinets.reports.page.charts import Chart, Panels, curve_keys, learning_panels, lines, state_spaces
 from phinets.reports.page.contents import Contents
 from phinets.reports.page.tables import PageClaim, PageTable, anchor, claims, duration, number, state, tables
 from phinets.reports.seeds import value_words
@@ -27,6 +27,8 @@ class TargetSection(NamedTuple):
     """Lines over columns."""
     panels: tuple[Panels, ...]
     """Learning curves."""
+    curves_above: bool
+    """Whether all of its learning curves stand at targets above it."""
     spaces: tuple[Chart, ...]
     drawn_at: str
     """Where its state spaces stand: they are the same at every scale, and drawn once."""
@@ -50,22 +52,30 @@ def build_scales(results: Sequence[TargetResult]) -> list[ScaleSection]:
         of = tuple(together)
         verdicts = claims(of)
         mine = {anchor(each): [claim for claim in verdicts if claim.at == anchor(each)] for each in of}
-        targets = tuple(_target(each, mine[anchor(each)], firsts[each.target.name]) for each in of)
+        drawn: set[str] = set()
+        targets = tuple(_target(each, mine[anchor(each)], firsts[each.target.name], drawn) for each in of)
         sections.append(ScaleSection(name=name, claims=tuple(verdicts), targets=targets))
     return sections
 
 
-def _target(target: TargetResult, verdicts: Sequence[PageClaim], first: str) -> TargetSection:
+def _target(target: TargetResult, verdicts: Sequence[PageClaim], first: str, drawn: set[str]) -> TargetSection:
+    """`drawn` has the keys of the runs whose learning curves stand above, and gets its own."""
     kind, here = target.target.figure, anchor(target)
     derived = [result for result in target.results.values() if isinstance(result.job, DynamicsJob)]
     page_tables = tuple(tables(target))
+    firsts = [table for table in page_tables if table.second_readout is None]
+    keys = {key for table in firsts for cell in table.run_cells for key in curve_keys(cell)}
+    curves = {key for key in keys if key in target.results and target.results[key].curves}
+    above = bool(curves) and curves <= drawn and kind != "curves"
+    drawn |= curves
     return TargetSection(
         result=target,
         anchor=here,
         claims=tuple(verdicts),
         tables=page_tables,
-        charts=tuple(each for table in target.tables for each in lines(table)) if kind == "lines" else (),
-        panels=tuple(learning_panels(page_tables, target.results, large=kind == "curves")),
+        charts=tuple(each for table in firsts for each in lines(table.result)) if kind == "lines" else (),
+        panels=() if above else tuple(learning_panels(firsts, target.results, large=kind == "curves")),
+        curves_above=above,
         spaces=tuple(state_spaces(target)) if kind == "dynamics" and here == first else (),
         drawn_at=first,
         statements=tuple(note for result in derived for note in result.notes.items()),
@@ -123,7 +133,7 @@ def collect_uses(targets: Iterable[TargetSection]) -> Uses:
         for name in target.result.results:
             scale.setdefault(name, target.result.scale.name)
             used.setdefault(name, {})[target.anchor, target.result.target.name] = None
-        for cell in (cell for table in target.tables for cell in table.cells):
+        for cell in (cell for table in target.tables for cell in table.run_cells):
             for name in cell.keys:
                 measures.setdefault(name, {})[cell.result.cell.measure] = None
     return Uses(

@@ -19,7 +19,7 @@ TITLE = "title: "
 PATH = re.compile(r'<path(?: id="[^"]*")? d="([^"]*)"([^>]*)/>')
 ALIKE = re.compile(r'<path d="([^"]*)"([^>]*)/>(?:\s*<path d="[^"]*"\2/>)+')
 EMPTY = re.compile(
-    r'<(g|defs)[^>/]*>\s*</\1>|<g[^>]*/>|<path d="[^"]*" style="fill: none"/>| transform="rotate\(-0 [^"]*"'
+    r'<(g|defs)[^>/]*>\s*</\1>|<g[^>]*/>|<path d="[^"]*" style="fill:none"/>| style=""| transform="rotate\(-0 [^"]*"'
 )
 """What shows nothing."""
 LONELY = re.compile(r"<g>(<(text|path|use|defs)\b(?:[^>]*/>|[^>]*>[^<]*</\2>))</g>")

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from phinets.config.jobs import Result
 from phinets.paper.findings import ClaimResult, TableResult, TargetResult
-from phinets.paper.rules import Effect, VerdictWord
-from phinets.reports.paper_tables import CellText, Line, effect_words, lines
+from phinets.paper.rules import VerdictWord
+from phinets.paper.statistics import Effect
+from phinets.reports.paper_tables import CellText, Line, effect_words, lines, second_readout, shown_tables
 
 
 class PageTable(NamedTuple):
@@ -22,9 +23,19 @@ class PageTable(NamedTuple):
     rows: tuple[Line, ...]
 
     @property
+    def second_readout(self) -> str | None:
+        """The readout by which it repeats the table before it, if it does."""
+        return second_readout(self.result)
+
+    @property
     def cells(self) -> list[CellText]:
-        """Row by row."""
+        """Row by row, with the baselines."""
         return [cell for row in self.rows for cell in row.cells if cell is not None]
+
+    @property
+    def run_cells(self) -> list[CellText]:
+        """Row by row, without the baselines."""
+        return [cell for row in self.rows for cell in row.cells if cell is not None and not row.baseline]
 
     @property
     def seeds(self) -> str:
@@ -35,7 +46,7 @@ class PageTable(NamedTuple):
 
 def tables(result: TargetResult) -> list[PageTable]:
     """The tables of a target."""
-    return [PageTable(table, f"{anchor(result)}-{n}", lines(table)) for n, table in enumerate(result.tables, 1)]
+    return [PageTable(table, f"{anchor(result)}-{n}", lines(table)) for n, table in enumerate(shown_tables(result), 1)]
 
 
 def seed_runs(cell: CellText, results: Mapping[str, Result]) -> list[tuple[int, str, str, str]]:
@@ -53,7 +64,9 @@ def state(result: Result | None) -> str:
     return result.health if result.lost and result.health is not None else "done"
 
 
-SIGNS: Mapping[VerdictWord, str] = {"holds": "yes", "does not hold": "no", "can't tell": "open"}
+SIGNS: Mapping[VerdictWord, str] = {
+    "holds": "yes", "does not hold": "no", "can't tell": "open", "uninformative": "unlearned",
+}  # fmt: skip
 """The name of each verdict's sign, and of its color."""
 MIDDLE = 120
 """Half the width of a bar, in half pixels."""
@@ -84,9 +97,14 @@ class PageClaim(NamedTuple):
         return SIGNS[self.result.verdict]
 
     @property
-    def interval(self) -> str:
-        """The effect with its interval, in words: +1.32 [+0.40, +2.21] points."""
-        return with_minus_sign(effect_words(self.result.effect))
+    def rank(self) -> int:
+        """The place of its verdict among all."""
+        return list(SIGNS).index(self.result.verdict)
+
+    @property
+    def second_sign(self) -> str:
+        """The name of the sign of its verdict by the other readout; empty where there is none."""
+        return "" if self.result.second is None else SIGNS[self.result.second.verdict]
 
 
 def claims(results: Sequence[TargetResult]) -> list[PageClaim]:
@@ -111,6 +129,11 @@ def claims(results: Sequence[TargetResult]) -> list[PageClaim]:
 def anchor(result: TargetResult) -> str:
     """Where a target stands on the page."""
     return f"{result.scale.name}-{result.target.name}"
+
+
+def interval(effect: Effect | None) -> str:
+    """An effect with its interval, in words: +1.32 [+0.40, +2.21] points."""
+    return with_minus_sign(effect_words(effect))
 
 
 def bar(effect: Effect, reach: float) -> Bar:
