@@ -74,7 +74,7 @@ def test_help_comes_without_torch() -> None:
         ("all --engine slurm-script --shard 0/2", "--shard"),
         ("all --engine slurm-script --sbatch --array=7", "--array"),
         ("all --engine slurm-script --script nowhere/x", "nowhere"),
-        ("cifar10-ablation --root empty", "cifar10"),
+        ("cifar10-ablation --scale paper --root empty", "cifar10"),
         ("all --engine kubernetes", "kubernetes"),
     ],
 )
