@@ -18,7 +18,7 @@ from tests.page import faking
 
 __all__ = ["browser"]
 
-SCALE = with_seeds(SCALES["pocket"], 4)
+SCALE = with_seeds(SCALES["pocket"], 5)
 TARGET_NAMES = ("dynamics-simsiam", "cifar10-weight-decay-methods", "stl10-early", "split-cifar", "memory")
 """One target of each kind: a figure of dynamics, lines, learning curves, a table of streams, costs."""
 

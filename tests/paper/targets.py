@@ -15,7 +15,7 @@ POCKET, SMOKE = SCALES["pocket"], SCALES["smoke"]
 Numbers = Mapping[tuple[str, str], Sequence[float | None]]
 
 
-def cell(row: str, column: str, seeds: int = 3) -> Cell:
+def cell(row: str, column: str, seeds: int = 3, chance: float | None = None) -> Cell:
     """Its runs differ from those of all other places in their learning rate."""
     rate = 0.01 + crc32(f"{row}/{column}".encode()) / 2**32
     run = replace(PretrainConfig(), optimization=replace(PretrainConfig().optimization, lr=rate))
@@ -24,13 +24,13 @@ def cell(row: str, column: str, seeds: int = 3) -> Cell:
         column=column,
         measure="knn",
         jobs=tuple(PretrainJob(run=replace(run, seed=n)) for n in range(seeds)),
-        chance=10.0,
+        chance=chance,
     )
 
 
-def table(numbers: Numbers, name: str = "t", **more: Any) -> Table:
+def table(numbers: Numbers, name: str = "t", chance: float | None = None, **more: Any) -> Table:
     """A cell for each place, with as many runs as there are numbers."""
-    cells = tuple(cell(row, column, len(seeds)) for (row, column), seeds in numbers.items())
+    cells = tuple(cell(row, column, len(seeds), chance) for (row, column), seeds in numbers.items())
     return Table(name=name, title="a table", cells=cells, **more)
 
 

@@ -92,7 +92,7 @@ def test_a_single_number_is_best_only_where_it_lies_within_the_other_s_spread() 
 def lossy() -> tuple[Table, dict[str, Result]]:
     """Of five seeds of `a` one is healthy, one collapsed, one diverged, one failed, one is not there."""
     numbers: Numbers = {("a", "x"): (70.0, 12.0, None, None, None), ("c", "x"): (5.0, 5.0, 5.0, 5.0, 5.0)}
-    made = table(numbers)
+    made = table(numbers, chance=10.0)
     done = results(made, numbers, {("a", "x"): ("healthy", "collapsed", "diverged", None, None)})
     broken = made.at["a", "x"].jobs[3]
     return made, {**done, broken.key: Result(job=broken, failed="no such data")}
@@ -187,7 +187,7 @@ def test_what_can_t_be_told_has_its_reason() -> None:
     single: Numbers = {("a", "x"): (1.0, 2.0), ("c", "x"): (0.0, None)}
     word, reason, no_effect = why(single)
     assert (word, no_effect) == ("can't tell", False)
-    assert "1 seeds" in reason
+    assert "Only 1 " in reason
 
 
 def test_nothing_is_decided_by_smoke_but_what_needs_no_learning() -> None:
@@ -209,7 +209,7 @@ def test_the_other_readout_is_judged_by_itself() -> None:
     outcome = target_result(target(made, rules=(UP,)), POCKET, done)
     (claim,) = outcome.claims
     assert claim.second is not None
-    assert (claim.reading.readout, claim.verdict) == ("kNN", "holds")
+    assert (claim.first.readout, claim.verdict) == ("kNN", "holds")
     assert (claim.second.readout, claim.second.verdict) == ("linear probe", "does not hold")
     first, second = (one for one in outcome.tables)
     assert second.at["a", "x"].mean == pytest.approx(200 - (first.at["a", "x"].mean or 0.0))

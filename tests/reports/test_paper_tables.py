@@ -107,7 +107,7 @@ def test_claims_read_back_are_the_same_too() -> None:
         assert row["rule"] == claim.claim.rule.describe()
         assert int(row["lost"]) == claim.lost
         assert claim.second is not None
-        for prefix, reading in (("", claim.reading), ("second_", claim.second)):
+        for prefix, reading in (("", claim.first), ("second_", claim.second)):
             effect = reading.effect
             sizes = (None,) * 4 if effect is None else (effect.size, effect.low, effect.high, effect.p)
             assert tuple(number(row[f"{prefix}{name}"]) for name in ("effect", "low", "high", "p")) == sizes

@@ -70,7 +70,7 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadoutResult:
     """A claim by one readout."""
 
     readout: str
@@ -87,9 +87,9 @@ class ClaimResult:
     """A claim with its verdict."""
 
     claim: Claim
-    reading: Reading
+    first: ReadoutResult
     """By the readout of the paper."""
-    second: Reading | None
+    second: ReadoutResult | None
     """By the other readout; None where the numbers are no accuracies."""
     printed: Literal["agree", "disagree", "not printed"]
     """Whether the paper's own numbers agree with the claim."""
@@ -99,15 +99,15 @@ class ClaimResult:
 
     @property
     def effect(self) -> Effect | None:
-        return self.reading.effect
+        return self.first.effect
 
     @property
     def verdict(self) -> VerdictWord:
-        return self.reading.verdict
+        return self.first.verdict
 
     @property
     def why(self) -> str:
-        return self.reading.why
+        return self.first.why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +127,14 @@ def target_result(target: Target, scale: Scale, results: Mapping[str, Result]) -
     """A target's tables and claims from results by key; jobs without a result are missing."""
     tables = target.tables(scale)
     shown = tuple(with_baselines(table) for each in tables for table in _readouts(each))
-    readings = tuple(_readings(target, scale, tables, results, second) for second in (False, True))
+    by_readout = tuple(_readouts_of_claims(target, scale, tables, results, second) for second in (False, True))
     return TargetResult(
         target=target,
         scale=scale,
         tables=tuple(_table_result(table, results) for table in shown),
         claims=tuple(
             _claim_result(claim, tables, first, second, results)
-            for claim, first, second in zip(target.claims, *readings, strict=True)
+            for claim, first, second in zip(target.claims, *by_readout, strict=True)
         ),
         results={name: results[name] for name in target.jobs(scale) if name in results},
     )
@@ -147,7 +147,9 @@ def _readouts(table: Table) -> tuple[Table, ...]:
         return (table,)
     readout = readout_of(twin.cells[0].measure)
     assert readout is not None
-    return table, replace(twin, name=f"{table.name}/{readout}", title=f"{table.title}; by {READOUT_NAMES[readout]}")
+    return table, replace(
+        twin, name=f"{table.name}/{readout}", title=f"{table.title}; here by {READOUT_NAMES[readout]}"
+    )
 
 
 def _by_other_readout(table: Table) -> Table | None:
@@ -275,9 +277,9 @@ def _overlap(one: CellResult, other: CellResult) -> bool:
     return abs(one.mean - other.mean) <= (one.spread or 0.0) + (other.spread or 0.0)
 
 
-def _readings(
+def _readouts_of_claims(
     target: Target, scale: Scale, tables: tuple[Table, ...], results: Mapping[str, Result], second: bool
-) -> tuple[Reading | None, ...]:
+) -> tuple[ReadoutResult | None, ...]:
     """Every claim by the first or the second readout, with Holm's correction over all that can be decided.
 
     None for a second readout that its cells do not have.
@@ -297,7 +299,7 @@ def _readings(
     }
     decided = holm(family) | {claim.name for claim in target.claims if isinstance(claim.rule, AllHold)}
 
-    def reading(claim: Claim) -> Reading | None:
+    def result(claim: Claim) -> ReadoutResult | None:
         places = claim.rule.places(evidence)
         measures = {
             cell.measure for table in tables for cell in table.cells if (table.name, cell.row, cell.column) in places
@@ -308,11 +310,11 @@ def _readings(
         effect, reason = effects[claim.name], reasons[claim.name]
         word, why = reason or _decide(effect, claim, claim.name in decided)
         unit = _unit(effect, tables, places)
-        return Reading(
+        return ReadoutResult(
             readout=" and ".join(READOUT_NAMES[name] for name in readouts), effect=unit, verdict=word, why=why
         )
 
-    return tuple(map(reading, target.claims))
+    return tuple(map(result, target.claims))
 
 
 def _undecided(rule: Rule, effect: Effect | None, evidence: Evidence, scale: Scale) -> tuple[VerdictWord, str] | None:
@@ -331,7 +333,7 @@ def _undecided(rule: Rule, effect: Effect | None, evidence: Evidence, scale: Sca
     if gain is not None and gain < MIN_GAIN:
         return "uninformative", f"The best encoders are {gain:.1f} points above untrained ones, less than {MIN_GAIN:g}."
     if effect.seeds < MIN_SEEDS:
-        return "can't tell", f"{effect.seeds} seeds are fewer than {MIN_SEEDS}."
+        return "can't tell", f"Only {effect.seeds} of at least {MIN_SEEDS} seeds."
     return None
 
 
@@ -367,8 +369,8 @@ def _unit(effect: Effect | None, tables: tuple[Table, ...], places: tuple[Place,
 def _claim_result(
     claim: Claim,
     tables: tuple[Table, ...],
-    first: Reading | None,
-    second: Reading | None,
+    first: ReadoutResult | None,
+    second: ReadoutResult | None,
     results: Mapping[str, Result],
 ) -> ClaimResult:
     assert first is not None
@@ -376,7 +378,7 @@ def _claim_result(
     printed = _unit(claim.rule.effect(printed_evidence(tables)), tables, claim.rule.places(evidence))
     return ClaimResult(
         claim=claim,
-        reading=first,
+        first=first,
         second=second,
         printed="not printed" if printed is None else "agree" if printed.supports else "disagree",
         printed_effect=printed,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phinets.config.jobs import DynamicsJob
-from phinets.paper.findings import CellResult, ClaimResult, Reading, TableResult, TargetResult
+from phinets.paper.findings import CellResult, ClaimResult, ReadoutResult, TableResult, TargetResult
 from phinets.paper.measures import READOUT_NAMES
 from phinets.paper.numbers import PaperNumber
 from phinets.paper.rules import Claim, VerdictWord
@@ -188,7 +188,7 @@ def quote(claim: Claim) -> str:
     return f"“{claim.quote.translate(SINGLE_QUOTES)}”"
 
 
-def second_words(reading: Reading | None) -> str:
+def second_words(reading: ReadoutResult | None) -> str:
     """By kNN: holds, +1.32 [+0.40, +2.21] points; a dash where there is no other readout."""
     if reading is None:
         return NONE
@@ -355,11 +355,11 @@ def _claim_values(result: TargetResult, of: ClaimResult) -> tuple[object, ...]:
     claim = of.claim
     where = (result.target.name, result.scale.name, claim.name, claim.where, claim.quote, claim.tests)
     printed = None if of.printed_effect is None else of.printed_effect.size
-    readings = (*_reading_values(of.reading), *_reading_values(of.second))
+    readings = (*_reading_values(of.first), *_reading_values(of.second))
     return (*where, claim.rule.describe(), of.lost, *readings, of.printed, printed)
 
 
-def _reading_values(reading: Reading | None) -> tuple[object, ...]:
+def _reading_values(reading: ReadoutResult | None) -> tuple[object, ...]:
     """What stands below `READING_COLUMNS`."""
     if reading is None:
         return (None,) * len(READING_COLUMNS)

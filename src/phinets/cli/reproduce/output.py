@@ -14,7 +14,7 @@ from phinets.cli.output import create_folder, require_free, save_lines
 from phinets.config.errors import UserError
 from phinets.config.jobs import Job, Result
 from phinets.config.plain import to_plain
-from phinets.paper.findings import CellResult, ClaimResult, Reading, TargetResult
+from phinets.paper.findings import CellResult, ClaimResult, ReadoutResult, TargetResult
 from phinets.paper.plan import Target
 from phinets.paper.scales import Scale
 from phinets.reports.paper_tables import claim_csv_lines, csv_lines, latex, markdown
@@ -107,17 +107,17 @@ def _claim(outcome: ClaimResult) -> dict[str, Any]:
         **_attributes(outcome.claim, "name", "where", "quote", "tests"),
         "rule": outcome.claim.rule.describe(),
         "lost": outcome.lost,
-        **_reading(outcome.reading),
-        "second": None if outcome.second is None else _reading(outcome.second),
+        **_readout(outcome.first),
+        "second": None if outcome.second is None else _readout(outcome.second),
         "printed": outcome.printed,
         "printed_effect": to_plain(outcome.printed_effect),
     }
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
-    effect = reading.effect
+def _readout(result: ReadoutResult) -> dict[str, Any]:
+    effect = result.effect
     of = None if effect is None else {**to_plain(effect), "p": effect.p}
-    return {**_attributes(reading, "readout", "verdict", "why"), "effect": of}
+    return {**_attributes(result, "readout", "verdict", "why"), "effect": of}
 
 
 def require_files_free(folder: Path | None, targets: Sequence[Target], scale: Scale, overwrite: bool) -> None:

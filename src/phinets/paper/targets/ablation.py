@@ -40,7 +40,7 @@ AFFINE = {
     "with scale": same,
     "without scale": lambda run: replace(run, learner=replace(run.learner, projector_affine=False)),
 }
-FADING = {"code RMS": "code_rms", "Sim-2's share of the gradient": "sim2_gradient_share", "kNN": "knn"}
+SCALE_MEASURES = {"code RMS": "code_rms", "Sim-2's share of the gradient": "sim2_gradient_share", "kNN": "knn"}
 
 
 def _code_scale(scale: Scale) -> tuple[Table, ...]:
@@ -56,7 +56,7 @@ def _code_scale(scale: Scale) -> tuple[Table, ...]:
             name=f"{FADE}-{measure}", title=f"CIFAR-10, PhiNet (MSE): {title}", unit=unit, better=better,
         )  # fmt: skip
 
-    return tuple(table(title, measure) for title, measure in FADING.items())
+    return tuple(table(title, measure) for title, measure in SCALE_MEASURES.items())
 
 
 TABLE, ORIGINAL, STOP = "cifar10-ablation", "Appendix, usage of original input", "Appendix, StopGradient-2"
@@ -108,20 +108,21 @@ RANK_CLAIMS = tuple(
     for number, (word, layer) in enumerate(zip(("first", "second"), LAYERS, strict=True), start=1)
 )  # fmt: skip
 
-SCALED, UNSCALED = (f"PhiNet (MSE) {name}" for name in AFFINE)
+WITH_SCALE, WITHOUT_SCALE = (f"PhiNet (MSE) {name}" for name in AFFINE)
 OURS = "not in the paper; docs/training.md, why Sim-2's MSE fades"
 FADE_CLAIMS = (
     Claim("codes-shrink", OURS, PREDICTION,
           "with the scale, the RMS of the codes is smaller with weight decay than without",
-          Higher(table=f"{FADE}-code_rms", over=("0",), under=("0.0001",), along="columns", at=(SCALED,))),
+          Higher(table=f"{FADE}-code_rms", over=("0",), under=("0.0001",), along="columns", at=(WITH_SCALE,))),
     Claim("gradient-fades", OURS, PREDICTION,
           "with the scale, Sim-2's share of the gradient is smaller with weight decay than without",
-          Higher(table=f"{FADE}-sim2_gradient_share", over=("0",), under=("0.0001",), along="columns", at=(SCALED,))),
+          Higher(table=f"{FADE}-sim2_gradient_share", over=("0",), under=("0.0001",), along="columns",
+                 at=(WITH_SCALE,))),
     Claim("remedy-keeps-gradient", OURS, PREDICTION,
           "with weight decay, Sim-2's share of the gradient is larger without the scale than with it",
-          Higher(table=f"{FADE}-sim2_gradient_share", over=(UNSCALED,), under=(SCALED,), at=("0.0001",))),
+          Higher(table=f"{FADE}-sim2_gradient_share", over=(WITHOUT_SCALE,), under=(WITH_SCALE,), at=("0.0001",))),
     Claim("remedy-helps", OURS, PREDICTION, "with weight decay, kNN is higher without the scale than with it",
-          Higher(table=f"{FADE}-knn", over=(UNSCALED,), under=(SCALED,), at=("0.0001",))),
+          Higher(table=f"{FADE}-knn", over=(WITHOUT_SCALE,), under=(WITH_SCALE,), at=("0.0001",))),
 )  # fmt: skip
 
 TARGETS = (
