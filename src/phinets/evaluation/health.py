@@ -247,8 +247,8 @@ def fade_warning(learner: Learner, metrics: HealthMetrics) -> str | None:
     return (
         f"Sim-2 has faded: the RMS of the codes z is {rms:.2g}, and was about 1 before training. An MSE between codes "
         f"falls with its square; Sim-2 now has {100 * share:.2g} % of f's gradient. The cause is weight decay on the "
-        "scale of the projector's last batch norm, which the losses do not hold up. Use --no-projector-affine, a "
-        "method with a cosine Sim-2 (e.g. phinet/cosine), or less --weight-decay."
+        "scale of the projector's last batch norm, which the losses do not hold up. Use less --weight-decay, or keep "
+        "the scale with --no-projector-affine and compare: a Sim-2 that does not fade may learn worse."
     )
 
 
